@@ -1,0 +1,50 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Append stores messages and dead letters that are ready at once, all or none,
+// and returns when they are on stable storage.
+func (r *Route) Append(ms []Message) error {
+	if err := r.q.begin(); err != nil {
+		return fmt.Errorf("append to route %q: %w", r.name, err)
+	}
+	defer r.q.end()
+	values := encodeAll(ms)
+	b := r.q.db.NewBatch()
+	defer b.Close()
+	e, err := r.append(b, values)
+	if err == nil {
+		err = r.q.waitSync(b)
+	}
+	if err != nil {
+		return fmt.Errorf("append to route %q: %w", r.name, err)
+	}
+	r.q.mu.Lock()
+	r.dropExtentLocked(e, true)
+	r.q.mu.Unlock()
+	r.signal()
+	return nil
+}
+
+// append applies the batch. The numbers are those of an extent until they are
+// on disk, so that nothing is published that a crash could take back.
+func (r *Route) append(b *pebble.Batch, values []value) (*extent, error) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, since: time.Now()}
+	added, err := writeRecords(b, r.id, e.lo, values)
+	if err != nil {
+		return nil, err
+	}
+	r.count.next = e.hi
+	r.count.pending.add(added.messages)
+	r.count.dead.add(added.dead)
+	r.addExtentLocked(e)
+	// Synced by the caller: Q1.
+	return e, r.q.applyLocked(b, r, true)
+}

@@ -1,0 +1,66 @@
+package queue
+
+// tally counts messages and the bytes of their stored records.
+type tally struct{ count, bytes uint64 }
+
+func (t *tally) add(o tally) { t.count += o.count; t.bytes += o.bytes }
+func (t *tally) sub(o tally) { t.count -= o.count; t.bytes -= o.bytes }
+
+// counters is what the store keeps of a route beside its messages. It is
+// written in each batch that changes it, so that it equals a scan at any time,
+// also after a crash.
+type counters struct {
+	next uint64 // the sequence number of the next record
+
+	// head is where a scan for ready messages begins: rows with smaller
+	// numbers belong to stages. It only saves time: settled rows are deleted.
+	head uint64
+
+	pending tally // ready and leased
+	staged  tally // messages and dead letters of stages
+	delayed tally
+	dead    tally
+}
+
+// The tags of counters, in the envelope of fields.go.
+const (
+	tagNext = iota + 1
+	tagHead
+	tagPending
+	tagPendingBytes
+	tagStaged
+	tagStagedBytes
+	tagDelayed
+	tagDelayedBytes
+	tagDead
+	tagDeadBytes
+)
+
+// byTag lists the numbers in the order of their tags.
+func (c *counters) byTag() [10]*uint64 {
+	return [10]*uint64{
+		&c.next, &c.head,
+		&c.pending.count, &c.pending.bytes, &c.staged.count, &c.staged.bytes,
+		&c.delayed.count, &c.delayed.bytes, &c.dead.count, &c.dead.bytes,
+	}
+}
+
+func (c *counters) encode() []byte {
+	w := newFieldWriter(64)
+	for i, v := range c.byTag() {
+		w.uint(uint64(i+tagNext), *v)
+	}
+	return w.finish()
+}
+
+func decodeCounters(value []byte) (counters, error) {
+	var c counters
+	fields := c.byTag()
+	err := eachField(value, func(tag uint64, content []byte) (err error) {
+		if tag <= uint64(len(fields)) {
+			*fields[tag-tagNext], err = fieldUint(content)
+		}
+		return err
+	})
+	return c, err
+}

@@ -1,0 +1,64 @@
+// Package queue keeps messages on disk from the moment at which a writer's
+// close(2) returns until the broker has confirmed them. It is the only importer
+// of Pebble.
+//
+// # Guarantees
+//
+//   - Q1: when [Stage.Put] or [Route.Append] has returned nil, what it was given
+//     survives a crash of the process and of the machine.
+//     Proven by TestQueue_CrashLosesNothing.
+//   - Q2: the messages of a stage become ready together or not at all.
+//     Proven by TestQueue_CrashLosesNothing and TestStage_Discard.
+//   - Q3: a message leaves only through Ack, DeadLetter or Discard. Whatever
+//     else happens to a lease (a crash, Requeue, Nack), the message is leased
+//     again, with the same ID. Proven by TestRoute_SettleKeepsID and
+//     TestQueue_CrashLosesNothing.
+//   - Q4: within a route, messages are leased in the order of the Puts that
+//     stored them, also across a restart. A ready message waits for those of
+//     stages that were put before it and are not committed yet, but not longer
+//     than [Options.CommitGrace]. Proven by TestRoute_Order and
+//     TestRoute_WaitsForYoungStage.
+//   - Q5: nothing is stranded: a stage that is committed after younger messages
+//     were leased goes out next. Proven by TestRoute_LateCommitGoesNext.
+//   - Q6: the counters in [Stats] equal what a scan of the store finds, also
+//     after a crash. Proven by TestQueue_CrashLosesNothing.
+//
+// # Life of a message
+//
+//	Put ─▶ staged ──Commit──▶ ready ─Lease─▶ leased ─Ack──────────▶ gone
+//	          │                 ▲              │
+//	       Discard              ├──Requeue─────┤  attempt not counted
+//	          ▼                 └─(retryAt)─ delayed ◀──Nack──┤
+//	         gone                            dead ◀─DeadLetter┘
+//
+// # Key space
+//
+// All integers in keys are big endian, so that keys sort as numbers.
+//
+//	'c' route:4                counters and marks of a route
+//	'd' route:4 seq:8          dead letter
+//	'm' route:4 seq:8          message: staged, ready or leased
+//	'r' route:4                name of a route
+//	's' file:16                head of a stage
+//	's' file:16 chunk:4        one Put of a stage: the sequence numbers it took
+//	't' route:4 due:8 seq:8    delayed message, due in nanoseconds since 1970
+//
+// A message keeps the sequence number that it got from its Put. Whether it is
+// staged is told by the stage that covers its number and not by its own row, so
+// that a commit costs a few small deletions whatever the size of the file, and
+// the order is that of the Puts. Leases live in memory only.
+//
+// # Who syncs
+//
+// Put and Append wait for stable storage, and concurrent ones share the wait
+// (Pebble's commit pipeline). Nothing else does: the log is written in order,
+// so that a lost tail of it turns a committed stage back into a staged one and
+// a leased, delayed or settled message back into a ready one: work is repeated
+// and no message is lost.
+//
+// # Locks
+//
+// Route.leasing is taken before Queue.mu. Queue.mu is held while a batch enters
+// the memory table, which makes the order of the log the order of the sequence
+// numbers, and never while waiting for the disk.
+package queue

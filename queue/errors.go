@@ -1,0 +1,27 @@
+package queue
+
+import "errors"
+
+// Errors that a caller can act upon.
+var (
+	// ErrClosed says that the queue has been closed.
+	ErrClosed = errors.New("queue is closed")
+
+	// ErrLocked says that another process has the store open. Wait for it, or
+	// use another store.
+	ErrLocked = errors.New("store is in use by another process")
+
+	// ErrNewerStore says that the store was written by a newer version of
+	// this program. It has not been touched; install that version.
+	ErrNewerStore = errors.New("store was written by a newer version")
+
+	// ErrFault says that the store has failed (disk full, I/O error) and takes
+	// nothing more. What was put before is safe. Reopen it to go on.
+	ErrFault = errors.New("store has failed")
+
+	// ErrNotLeased says that a lease was settled before.
+	ErrNotLeased = errors.New("message is not leased")
+
+	// ErrCorrupt says that a stored record cannot be decoded.
+	ErrCorrupt = errors.New("corrupt record")
+)

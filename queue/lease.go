@@ -1,0 +1,192 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Lease is a message that has been handed out and is not settled. Leases are
+// forgotten when the queue closes: their messages are ready again then.
+type Lease struct {
+	*Message
+
+	route   *Route
+	seq     uint64
+	bytes   uint64 // of the stored record
+	settled bool   // guarded by q.mu
+}
+
+// Lease hands out the next messages, at most max, and waits for the first one.
+//
+// Errors: that of ctx, ErrClosed, ErrFault.
+func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
+	for {
+		leases, wait, err := r.tryLease(uint64(max))
+		if err != nil {
+			return nil, fmt.Errorf("lease from route %q: %w", r.name, err)
+		}
+		if len(leases) > 0 {
+			r.signal() // there may be more, for somebody else
+			return leases, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-r.wake:
+		case <-timer.C:
+		case <-r.q.done:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		timer.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// noWait is how long Lease waits when nothing but wake will bring a message.
+const noWait = time.Hour
+
+// tryLease hands out what is ready, or says when to look again.
+func (r *Route) tryLease(max uint64) ([]*Lease, time.Duration, error) {
+	if err := r.q.begin(); err != nil {
+		return nil, 0, err
+	}
+	defer r.q.end()
+	r.leasing.Lock()
+	defer r.leasing.Unlock()
+	if err := r.promote(time.Now(), max); err != nil {
+		return nil, 0, err
+	}
+	for {
+		wanted, wait := r.plan(max)
+		if len(wanted) == 0 {
+			return nil, wait, nil
+		}
+		leases, err := r.read(wanted)
+		if leases = r.hand(wanted, leases, err); err == nil {
+			leases, err = r.setAside(leases)
+		}
+		if err != nil || len(leases) > 0 {
+			return leases, 0, err
+		}
+	}
+}
+
+// plan takes numbers that are ready out of behind or from the cursor on, into
+// reading. When there are none it says how long to wait for more.
+func (r *Route) plan(max uint64) (spans, time.Duration) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	wait := noWait
+	if r.nextDue != 0 {
+		wait = time.Until(time.Unix(0, r.nextDue))
+	}
+	if r.reading = r.behind.take(max); len(r.reading) > 0 {
+		return r.reading, wait
+	}
+	if young := r.advanceLocked(max); young > 0 {
+		wait = min(wait, young)
+	}
+	return r.reading, wait
+}
+
+// advanceLocked moves the cursor over ready numbers, which go to reading, and
+// over stages that are not to be waited for. It returns how long to wait for the
+// stage that stopped it.
+func (r *Route) advanceLocked(max uint64) (young time.Duration) {
+	i := r.searchStagedLocked(r.cursor)
+	for n := uint64(0); n < max && r.cursor < r.count.next; {
+		end := r.count.next
+		if i < len(r.staged) {
+			end = r.staged[i].lo
+		}
+		if end > r.cursor {
+			end = min(end, r.cursor+max-n)
+			n += end - r.cursor
+			r.reading.add(span{r.cursor, end})
+			r.cursor = end
+			continue
+		}
+		// Its RELEASE is on its way, or its writer goes on: G6.
+		if young = r.q.opts.CommitGrace - time.Since(r.staged[i].since); young > 0 {
+			return young
+		}
+		r.cursor = r.staged[i].hi
+		i++
+	}
+	return 0
+}
+
+// read reads the messages with the given numbers. A number without a row is
+// settled or a dead letter.
+func (r *Route) read(wanted spans) ([]*Lease, error) {
+	var leases []*Lease
+	for _, sp := range wanted {
+		lo, hi := seqKey(kindMessage, r.id, sp.lo), seqKey(kindMessage, r.id, sp.hi)
+		err := r.q.eachRow(lo, hi, func(key, value []byte) error {
+			m, err := decodeRecord(value)
+			if err != nil {
+				m = corruptMessage(value, err)
+			}
+			leases = append(leases, &Lease{Message: m, route: r, seq: lastUint64(key), bytes: uint64(len(value))})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return leases, nil
+}
+
+// corruptMessage stands for a record that cannot be decoded: a dead letter with
+// all that there is.
+func corruptMessage(value []byte, err error) *Message {
+	return &Message{
+		ID:     NewFileID().MessageID(0),
+		Body:   append([]byte(nil), value...),
+		Reason: "corrupt-record: " + err.Error(),
+	}
+}
+
+// setAside makes dead letters of records that cannot be decoded.
+func (r *Route) setAside(leases []*Lease) ([]*Lease, error) {
+	good := leases[:0]
+	for _, l := range leases {
+		if !l.Dead() {
+			good = append(good, l)
+		} else if err := r.DeadLetter(l, l.Reason); err != nil {
+			return nil, err
+		}
+	}
+	return good, nil
+}
+
+// hand enters leases as leased, or puts the numbers back if they could not be
+// read.
+func (r *Route) hand(wanted spans, leases []*Lease, failed error) []*Lease {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	r.reading = nil
+	if failed != nil {
+		for _, sp := range wanted {
+			r.behind.add(sp)
+		}
+		return nil
+	}
+	for _, l := range leases {
+		i := len(r.leased)
+		if i > 0 && r.leased[i-1].seq > l.seq {
+			i, _ = slices.BinarySearchFunc(r.leased, l.seq, func(e *Lease, seq uint64) int {
+				if e.seq < seq {
+					return -1
+				}
+				return 1
+			})
+		}
+		r.leased = slices.Insert(r.leased, i, l)
+	}
+	return leases
+}

@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// due is what a promotion has found.
+type due struct {
+	seqs []uint64
+	size tally
+	next int64 // when the first message is due that stays; 0 when there is none
+}
+
+// promote makes delayed messages ready whose time has come, in their old places,
+// but at most max. Not synced: if it is lost they are delayed again.
+func (r *Route) promote(now time.Time, max uint64) error {
+	r.q.mu.Lock()
+	next := r.nextDue
+	if next == 0 || next > now.UnixNano() {
+		r.q.mu.Unlock()
+		return nil
+	}
+	r.nextDue = 0 // from here on it tells of new ones
+	r.q.mu.Unlock()
+
+	b := r.q.db.NewBatch()
+	defer b.Close()
+	found, err := r.moveDue(b, now, max)
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	if err != nil {
+		r.dueLocked(next)
+		return err
+	}
+	r.dueLocked(found.next)
+	for _, seq := range found.seqs {
+		// Numbers from the cursor on will be come upon: after a restart the
+		// cursor may be anywhere.
+		if seq < r.cursor {
+			r.behind.add(span{seq, seq + 1})
+		}
+	}
+	r.count.delayed.sub(found.size)
+	r.count.pending.add(found.size)
+	return r.q.applyLocked(b, r, false)
+}
+
+// moveDue adds to b what makes due messages ready.
+func (r *Route) moveDue(b *pebble.Batch, now time.Time, max uint64) (due, error) {
+	var d due
+	lo, hi := routeKey(kindDelayed, r.id), routeKey(kindDelayed, r.id+1)
+	err := r.q.eachRow(lo, hi, func(key, value []byte) error {
+		if at := dueOf(key); d.size.count == max || at > now.UnixNano() {
+			d.next = at
+			return errStop
+		}
+		seq := lastUint64(key)
+		d.seqs = append(d.seqs, seq)
+		d.size.add(tally{1, uint64(len(value))})
+		if err := b.Set(seqKey(kindMessage, r.id, seq), value, nil); err != nil {
+			return err
+		}
+		return b.Delete(key, nil)
+	})
+	return d, err
+}

@@ -1,0 +1,159 @@
+package queue
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Route is one FIFO of messages. Routes do not wait for each other.
+type Route struct {
+	q    *Queue
+	id   uint32
+	name string
+
+	// leasing is held by the one Lease that looks for messages.
+	leasing sync.Mutex
+
+	// wake holds a token when there may be something to lease.
+	wake chan struct{}
+
+	// The fields below are guarded by q.mu.
+
+	count counters
+
+	// Numbers below cursor have been handed out once or belong to a stage that
+	// was passed over. What became ready again behind it is in behind.
+	cursor uint64
+	behind spans
+
+	// reading is what a Lease has taken from cursor or behind and is reading
+	// from the disk at the moment.
+	reading spans
+
+	staged  []*extent // sorted by lo
+	leased  []*Lease  // sorted by seq; settled ones leave it lazily
+	settled int       // how many of leased are settled
+	nextDue int64     // of the first delayed message; 0 when there is none
+}
+
+// extent is the range of numbers that one Put of a stage took.
+type extent struct {
+	span
+	stage *Stage // nil for an Append that waits for the disk
+	since time.Time
+}
+
+const tagRouteName = 1 // in the row of kind 'r'
+
+func newRoute(q *Queue, id uint32) *Route {
+	return &Route{q: q, id: id, wake: make(chan struct{}, 1)}
+}
+
+// Route returns the route of that name and makes it if it is new.
+func (q *Queue) Route(name string) (*Route, error) {
+	if err := q.begin(); err != nil {
+		return nil, err
+	}
+	defer q.end()
+	r, b, err := q.routeLocked(name)
+	if b != nil && err == nil {
+		err = q.waitSync(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("route %q: %w", name, err)
+	}
+	return r, nil
+}
+
+func (q *Queue) routeLocked(name string) (*Route, *pebble.Batch, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r := q.routes[name]; r != nil {
+		return r, nil, nil
+	}
+	r := newRoute(q, uint32(len(q.routes)+1))
+	r.name = name
+	w := newFieldWriter(len(name))
+	w.text(tagRouteName, name)
+	b := q.db.NewBatch()
+	if err := b.Set(routeKey(kindRoute, r.id), w.finish(), nil); err != nil {
+		return nil, nil, err
+	}
+	// Synced, since rows that name the route by its number follow.
+	if err := q.applyLocked(b, r, true); err != nil {
+		return nil, nil, err
+	}
+	q.routes[name] = r
+	return r, b, nil
+}
+
+// Name returns the name of the route.
+func (r *Route) Name() string { return r.name }
+
+// headLocked is the smallest number that may be ready or leased. Stages do not
+// count: they remember their numbers themselves.
+func (r *Route) headLocked() uint64 {
+	head := r.cursor
+	if len(r.behind) > 0 {
+		head = min(head, r.behind[0].lo)
+	}
+	if len(r.reading) > 0 {
+		head = min(head, r.reading[0].lo)
+	}
+	if len(r.leased) > 0 {
+		head = min(head, r.leased[0].seq)
+	}
+	return head
+}
+
+// signal tells Lease that there may be something to do.
+func (r *Route) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// addExtentLocked registers numbers that are not ready yet. They are the
+// largest so far, except when a store is opened.
+func (r *Route) addExtentLocked(e *extent) {
+	i := len(r.staged)
+	if i > 0 && r.staged[i-1].lo > e.lo {
+		i = r.searchStagedLocked(e.lo)
+	}
+	r.staged = slices.Insert(r.staged, i, e)
+}
+
+// searchStagedLocked finds the first extent that does not begin before seq.
+func (r *Route) searchStagedLocked(seq uint64) int {
+	i, _ := slices.BinarySearchFunc(r.staged, seq, func(e *extent, seq uint64) int {
+		if e.lo < seq {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// dropExtentLocked forgets an extent; its messages are ready if ready is set.
+func (r *Route) dropExtentLocked(e *extent, ready bool) {
+	i := r.searchStagedLocked(e.lo)
+	if i < len(r.staged) && r.staged[i] == e {
+		r.staged = slices.Delete(r.staged, i, i+1)
+	}
+	// Numbers at or above the cursor will be come upon. The others were passed
+	// over, and go out next.
+	if ready && e.lo < r.cursor {
+		r.behind.add(e.span)
+	}
+}
+
+// dueOf reads the due time from the key of a delayed message.
+func dueOf(key []byte) int64 {
+	return int64(binary.BigEndian.Uint64(key[5:]))
+}

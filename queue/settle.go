@@ -1,0 +1,125 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Ack removes messages that the broker has confirmed. All leases must be of one
+// route.
+//
+// It does not sync: if it is lost the messages are published once more, with
+// the same IDs.
+func (r *Route) Ack(leases ...*Lease) error {
+	return r.settle(leases, func(*pebble.Batch, *Lease) error { return nil })
+}
+
+// Nack makes a message wait until retryAt and counts the attempt. Not synced:
+// if it is lost the message is ready at once.
+func (r *Route) Nack(l *Lease, retryAt time.Time) error {
+	m := *l.Message
+	m.Attempts++
+	value := encodeRecord(&m)
+	due := max(retryAt.UnixNano(), 1)
+	defer r.signal() // Lease may have to wait for less long
+	return r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
+		r.count.delayed.add(tally{1, uint64(len(value))})
+		r.dueLocked(due)
+		return b.Set(delayedKey(r.id, due, l.seq), value, nil)
+	})
+}
+
+// dueLocked notes that a message is due; 0 is none.
+func (r *Route) dueLocked(due int64) {
+	if due != 0 && (r.nextDue == 0 || due < r.nextDue) {
+		r.nextDue = due
+	}
+}
+
+// DeadLetter sets a message aside with its reason. Not synced: if it is lost
+// the message is published or refused once more.
+func (r *Route) DeadLetter(l *Lease, reason string) error {
+	m := *l.Message
+	m.Reason = reason
+	value := encodeRecord(&m)
+	return r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
+		r.count.dead.add(tally{1, uint64(len(value))})
+		return b.Set(seqKey(kindDead, r.id, l.seq), value, nil)
+	})
+}
+
+// settle ends leases in one batch: their rows go, and with writes for each what
+// takes its place.
+func (r *Route) settle(leases []*Lease, with func(*pebble.Batch, *Lease) error) error {
+	if err := r.q.begin(); err != nil {
+		return fmt.Errorf("settle in route %q: %w", r.name, err)
+	}
+	defer r.q.end()
+	b := r.q.db.NewBatch()
+	defer b.Close()
+	err := r.settleLocked(b, leases, with)
+	if err != nil {
+		return fmt.Errorf("settle in route %q: %w", r.name, err)
+	}
+	return nil
+}
+
+func (r *Route) settleLocked(b *pebble.Batch, leases []*Lease, with func(*pebble.Batch, *Lease) error) error {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	for _, l := range leases {
+		if l.settled {
+			return fmt.Errorf("%w: %s", ErrNotLeased, l.ID)
+		}
+	}
+	for _, l := range leases {
+		r.endLeaseLocked(l)
+		r.count.pending.sub(tally{1, l.bytes})
+		if err := b.Delete(seqKey(kindMessage, r.id, l.seq), nil); err != nil {
+			return err
+		}
+		if err := with(b, l); err != nil {
+			return err
+		}
+	}
+	r.trimLeasedLocked()
+	return r.q.applyLocked(b, r, false)
+}
+
+// Requeue makes messages ready again, in their old places, without counting an
+// attempt. Leases that are settled are passed over. Nothing is written.
+func (r *Route) Requeue(leases ...*Lease) {
+	r.q.mu.Lock()
+	for _, l := range leases {
+		if !l.settled {
+			r.endLeaseLocked(l)
+			r.behind.add(span{l.seq, l.seq + 1})
+		}
+	}
+	r.trimLeasedLocked()
+	r.q.mu.Unlock()
+	r.signal()
+}
+
+func (r *Route) endLeaseLocked(l *Lease) {
+	l.settled = true
+	r.settled++
+}
+
+// trimLeasedLocked forgets settled leases: those in front at once, since the
+// head of the route is behind them, the others when they are the half.
+func (r *Route) trimLeasedLocked() {
+	n := 0
+	for n < len(r.leased) && r.leased[n].settled {
+		n++
+	}
+	r.leased = slices.Delete(r.leased, 0, n)
+	r.settled -= n
+	if r.settled > len(r.leased)/2 {
+		r.leased = slices.DeleteFunc(r.leased, func(l *Lease) bool { return l.settled })
+		r.settled = 0
+	}
+}

@@ -1,0 +1,213 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// StageInfo is what a stage remembers for its owner.
+type StageInfo struct {
+	File string // name of the file
+	UID  uint32 // who wrote it
+
+	// Held says that the file waits for its rename. Committed is the offset up
+	// to which the file has been committed in instalments, in bytes.
+	Held      bool
+	Committed uint64
+}
+
+// Stage is what one open file description has written and not closed for good.
+// It is a list of messages and dead letters that is on disk after each Put and
+// becomes ready, all together, with Commit.
+//
+// One goroutine at a time may use a stage.
+type Stage struct {
+	q     *Queue
+	route *Route
+	file  FileID
+	info  StageInfo
+
+	// The fields below are guarded by q.mu.
+	extents []*extent // the extent at index i has the row of chunk i
+	entries int
+	content content
+	ticket  uint64 // the first number of the last Put
+	ended   bool
+}
+
+// The tags of the head of a stage, in the envelope of fields.go.
+const (
+	tagStageRoute = iota + 1
+	tagStageTicket
+	tagStageFile
+	tagStageUID
+	tagStageHeld
+	tagStageCommitted
+	tagStageMessages
+	tagStageMessageBytes
+	tagStageDead
+	tagStageDeadBytes
+)
+
+// content counts what a stage holds.
+type content struct{ messages, dead tally }
+
+func (c content) all() tally {
+	t := c.messages
+	t.add(c.dead)
+	return t
+}
+
+func (c *content) add(o content) { c.messages.add(o.messages); c.dead.add(o.dead) }
+func (c *content) sub(o content) { c.messages.sub(o.messages); c.dead.sub(o.dead) }
+
+// addRow counts a row of the given kind.
+func (c *content) addRow(kind byte, value []byte) {
+	t := &c.messages
+	if kind == kindDead {
+		t = &c.dead
+	}
+	t.add(tally{1, uint64(len(value))})
+}
+
+// NewStage begins an empty stage. Nothing is written before the first Put.
+func (r *Route) NewStage(file FileID, info StageInfo) *Stage {
+	return &Stage{q: r.q, route: r, file: file, info: info}
+}
+
+// File returns the id of the file.
+func (s *Stage) File() FileID { return s.file }
+
+// Info returns what the stage was begun with.
+func (s *Stage) Info() StageInfo { return s.info }
+
+// Len is the number of messages and dead letters in the stage.
+func (s *Stage) Len() int {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return s.entries
+}
+
+// Put cuts the stage to its first keep entries, appends add, and returns when
+// all of it is on stable storage. The cost is that of what is cut and added.
+//
+// After an error the stage is as it was, or the queue has failed (ErrFault) and
+// will hand back, when it is opened again, either the old or the new list.
+func (s *Stage) Put(keep int, add []Message) error {
+	if err := s.q.begin(); err != nil {
+		return fmt.Errorf("stage %q: %w", s.info.File, err)
+	}
+	defer s.q.end()
+	values := encodeAll(add)
+	b := s.q.db.NewBatch()
+	defer b.Close()
+	cut, err := s.cut(b, keep)
+	if err != nil {
+		return fmt.Errorf("stage %q: %w", s.info.File, err)
+	}
+	if err := s.put(b, cut, values); err != nil {
+		return fmt.Errorf("stage %q: %w", s.info.File, err)
+	}
+	if err := s.q.waitSync(b); err != nil {
+		return fmt.Errorf("stage %q: %w", s.info.File, err)
+	}
+	return nil
+}
+
+// value is an encoded record and where it belongs.
+type value struct {
+	kind  byte
+	bytes []byte
+}
+
+func encodeAll(ms []Message) []value {
+	values := make([]value, len(ms))
+	for i := range ms {
+		values[i] = value{kindMessage, encodeRecord(&ms[i])}
+		if ms[i].Dead() {
+			values[i].kind = kindDead
+		}
+	}
+	return values
+}
+
+// put gives numbers to values, registers them and applies the batch.
+func (s *Stage) put(b *pebble.Batch, cut cutting, values []value) error {
+	r := s.route
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	if s.ended {
+		return ErrClosed
+	}
+	s.cutLocked(cut)
+	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, stage: s, since: time.Now()}
+	added, err := writeRecords(b, r.id, e.lo, values)
+	if err != nil {
+		return err
+	}
+	s.q.stages[s.file] = s
+	s.ticket = e.lo
+	if len(values) > 0 {
+		if err := s.addChunkLocked(b, e); err != nil {
+			return err
+		}
+	}
+	s.entries += len(values)
+	s.content.add(added)
+	r.count.staged.add(added.all())
+	if err := b.Set(stageKey(s.file), s.encode(), nil); err != nil {
+		return err
+	}
+	// Synced by the caller: this is what close(2) waits for (Q1).
+	return s.q.applyLocked(b, r, true)
+}
+
+// addChunkLocked registers the numbers of e. Numbers that follow those of the
+// last Put join its chunk, so that a file that grows alone has one; but not if
+// Lease has passed over that chunk, since it passes over the whole of one.
+func (s *Stage) addChunkLocked(b *pebble.Batch, e *extent) error {
+	r := s.route
+	r.count.next = e.hi
+	if n := len(s.extents); n > 0 && s.extents[n-1].hi == e.lo && s.extents[n-1].lo >= r.cursor {
+		last := s.extents[n-1]
+		last.hi, last.since = e.hi, e.since
+		e = last
+	} else {
+		s.extents = append(s.extents, e)
+		r.addExtentLocked(e)
+	}
+	return b.Set(chunkKey(s.file, uint32(len(s.extents)-1)), encodeChunk(e.span), nil)
+}
+
+// writeRecords adds the rows of values, numbered from seq.
+func writeRecords(b *pebble.Batch, route uint32, seq uint64, values []value) (content, error) {
+	var c content
+	for _, v := range values {
+		if err := b.Set(seqKey(v.kind, route, seq), v.bytes, nil); err != nil {
+			return c, err
+		}
+		seq++
+		c.addRow(v.kind, v.bytes)
+	}
+	return c, nil
+}
+
+// encode returns the head of the stage.
+func (s *Stage) encode() []byte {
+	w := newFieldWriter(len(s.info.File))
+	w.uint(tagStageRoute, uint64(s.route.id))
+	w.uint(tagStageTicket, s.ticket)
+	w.text(tagStageFile, s.info.File)
+	w.uint(tagStageUID, uint64(s.info.UID))
+	if s.info.Held {
+		w.uint(tagStageHeld, 1)
+	}
+	w.uint(tagStageCommitted, s.info.Committed)
+	w.uint(tagStageMessages, s.content.messages.count)
+	w.uint(tagStageMessageBytes, s.content.messages.bytes)
+	w.uint(tagStageDead, s.content.dead.count)
+	w.uint(tagStageDeadBytes, s.content.dead.bytes)
+	return w.finish()
+}

@@ -1,0 +1,131 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Stats is a snapshot of one route or of all. The counts of messages are
+// disjoint.
+type Stats struct {
+	Ready   uint64 // waiting to be published
+	Leased  uint64 // being published
+	Delayed uint64 // refused, waiting to be tried again
+	Dead    uint64 // set aside with a reason
+	Staged  uint64 // written, but the file is not closed for good
+
+	// Bytes is the size of all their stored records before compression.
+	Bytes uint64
+
+	// Oldest is when the oldest message was stored that is ready or leased;
+	// zero when there is none.
+	Oldest time.Time
+}
+
+func (s *Stats) add(o Stats) {
+	s.Ready += o.Ready
+	s.Leased += o.Leased
+	s.Delayed += o.Delayed
+	s.Dead += o.Dead
+	s.Staged += o.Staged
+	s.Bytes += o.Bytes
+	if s.Oldest.IsZero() || !o.Oldest.IsZero() && o.Oldest.Before(s.Oldest) {
+		s.Oldest = o.Oldest
+	}
+}
+
+// Stats returns the sum over all routes. Its cost does not depend on the number
+// of messages.
+func (q *Queue) Stats() (Stats, error) {
+	var sum Stats
+	q.mu.Lock()
+	routes := make([]*Route, 0, len(q.routes))
+	for _, r := range q.routes {
+		routes = append(routes, r)
+	}
+	q.mu.Unlock()
+	for _, r := range routes {
+		s, err := r.Stats()
+		if err != nil {
+			return sum, err
+		}
+		sum.add(s)
+	}
+	return sum, nil
+}
+
+// Stats returns the numbers of the route.
+func (r *Route) Stats() (Stats, error) {
+	if err := r.q.begin(); err != nil {
+		return Stats{}, err
+	}
+	defer r.q.end()
+	s, first := r.counts()
+	if !s.Oldest.IsZero() || s.Ready == 0 {
+		return s, nil
+	}
+	oldest, err := r.oldest(first)
+	s.Oldest = oldest
+	return s, err
+}
+
+// counts returns all but the age of messages on disk, and where to look for the
+// oldest of them.
+func (r *Route) counts() (Stats, spans) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	c := r.count
+	leased := uint64(len(r.leased) - r.settled)
+	s := Stats{
+		Ready: c.pending.count - leased, Leased: leased,
+		Delayed: c.delayed.count, Dead: c.dead.count, Staged: c.staged.count,
+		Bytes: c.pending.bytes + c.delayed.bytes + c.dead.bytes + c.staged.bytes,
+	}
+	if len(r.behind) > 0 {
+		if leased == 0 || r.behind[0].lo < r.leased[0].seq {
+			return s, spans{r.behind[0]}
+		}
+	}
+	if leased > 0 {
+		s.Oldest = r.leased[0].Ingested
+		return s, nil
+	}
+	return s, r.gapsLocked(64)
+}
+
+// gapsLocked lists the first ranges from the cursor on that no stage covers.
+func (r *Route) gapsLocked(max int) spans {
+	var gaps spans
+	pos := r.cursor
+	for i := r.searchStagedLocked(pos); i < len(r.staged) && len(gaps) < max; i++ {
+		gaps.add(span{pos, r.staged[i].lo})
+		pos = r.staged[i].hi
+	}
+	gaps.add(span{pos, r.count.next})
+	return gaps
+}
+
+// oldest returns the time of the first message within the given numbers.
+func (r *Route) oldest(within spans) (time.Time, error) {
+	for _, sp := range within {
+		it, err := r.q.db.NewIter(&pebble.IterOptions{
+			LowerBound: seqKey(kindMessage, r.id, sp.lo),
+			UpperBound: seqKey(kindMessage, r.id, sp.hi),
+		})
+		if err != nil {
+			return time.Time{}, err
+		}
+		var m *Message
+		if it.First() {
+			m, err = decodeRecord(it.Value())
+		}
+		if closed := it.Close(); closed != nil {
+			return time.Time{}, closed
+		}
+		if m != nil && err == nil {
+			return m.Ingested, nil
+		}
+	}
+	return time.Time{}, nil
+}
