@@ -1,0 +1,82 @@
+package publisher
+
+import (
+	"time"
+
+	"spoolfs/queue"
+)
+
+// flights is what is in flight, in the order of publishing. Tags are its
+// consecutive numbers.
+type flights struct {
+	base  uint64 // tag of list[0]
+	list  []flight
+	count int
+	empty chan struct{} // closed when count gets to 0; nil if nobody waits
+}
+
+// flight is one message; without a lease it has landed.
+type flight struct {
+	lease *queue.Lease
+	at    time.Time
+}
+
+func (f *flights) len() int { return f.count }
+
+func (f *flights) takeOff(l *queue.Lease, now time.Time) uint64 {
+	f.list = append(f.list, flight{l, now})
+	f.count++
+	return f.base + uint64(len(f.list)) - 1
+}
+
+// land removes a message and returns it; nil if the tag is not in flight.
+func (f *flights) land(tag uint64) *queue.Lease {
+	i := tag - f.base
+	if tag < f.base || i >= uint64(len(f.list)) || f.list[i].lease == nil {
+		return nil
+	}
+	l := f.list[i].lease
+	f.list[i].lease = nil
+	f.count--
+	n := 0
+	for n < len(f.list) && f.list[n].lease == nil {
+		n++
+	}
+	f.list = f.list[n:]
+	f.base += uint64(n)
+	if f.count == 0 && f.empty != nil {
+		close(f.empty)
+		f.empty = nil
+	}
+	return l
+}
+
+// age is how long the oldest message has been in flight.
+func (f *flights) age(now time.Time) time.Duration {
+	if len(f.list) == 0 {
+		return 0
+	}
+	return now.Sub(f.list[0].at)
+}
+
+// landed returns a channel that is closed when nothing is in flight.
+func (f *flights) landed() <-chan struct{} {
+	c := make(chan struct{})
+	if f.count == 0 {
+		close(c)
+	} else {
+		f.empty = c
+	}
+	return c
+}
+
+// all returns the messages in flight.
+func (f *flights) all() []*queue.Lease {
+	var left []*queue.Lease
+	for _, e := range f.list {
+		if e.lease != nil {
+			left = append(left, e.lease)
+		}
+	}
+	return left
+}

@@ -1,0 +1,102 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+	"unicode/utf8"
+
+	"spoolfs/queue"
+)
+
+// Options of a Publisher.
+type Options struct {
+	// Route is where the messages come from. Required.
+	Route *queue.Route
+
+	// Dial opens a session. It is called when there is something to send and
+	// ends when its context does. Required.
+	Dial func(context.Context) (Session, error)
+
+	// Exchange takes the messages that name none themselves. At most 255 bytes.
+	Exchange string
+
+	// TopicPrefix goes before the words of the routing key. At most 255 bytes.
+	TopicPrefix string
+
+	// Window is how many messages may be in flight. Default 1024.
+	Window int
+
+	// RetryMin and RetryMax bound the waits between attempts. Defaults 250 ms
+	// and 30 s.
+	RetryMin, RetryMax time.Duration
+
+	// ConfirmTimeout is how long the oldest message in flight may lack a
+	// verdict before the session is replaced. Default 30 s. While the broker
+	// blocks publishers BlockedTimeout counts instead. Default 10 min.
+	ConfirmTimeout, BlockedTimeout time.Duration
+
+	// IdleTimeout is how long a session without anything to send is kept.
+	// Default 1 min.
+	IdleTimeout time.Duration
+
+	// StopTimeout is how long Run waits for verdicts when it is told to stop.
+	// Default 5 s.
+	StopTimeout time.Duration
+
+	// Logger takes changes of state. Default slog.Default.
+	Logger *slog.Logger
+
+	// Jitter draws a wait between 0 and its argument. Default math/rand/v2.
+	Jitter func(time.Duration) time.Duration
+}
+
+func (o *Options) ensureDefaults() {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.RetryMin, 250 * time.Millisecond},
+		{&o.RetryMax, 30 * time.Second},
+		{&o.ConfirmTimeout, 30 * time.Second},
+		{&o.BlockedTimeout, 10 * time.Minute},
+		{&o.IdleTimeout, time.Minute},
+		{&o.StopTimeout, 5 * time.Second},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Window == 0 {
+		o.Window = 1024
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Jitter == nil {
+		o.Jitter = func(d time.Duration) time.Duration { return rand.N(d + 1) }
+	}
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Route == nil:
+		return errors.New("publisher needs a route")
+	case o.Dial == nil:
+		return errors.New("publisher needs a way to dial")
+	case o.Window < 0:
+		return fmt.Errorf("window of %d messages", o.Window)
+	}
+	for what, s := range map[string]string{"exchange": o.Exchange, "topic prefix": o.TopicPrefix} {
+		if len(s) > maxShortString {
+			return fmt.Errorf("%s has %d bytes, AMQP takes %d", what, len(s), maxShortString)
+		}
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("%s %q is not UTF-8", what, s)
+		}
+	}
+	return nil
+}
