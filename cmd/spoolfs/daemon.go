@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"spoolfs/fs"
+	"spoolfs/fs/ingest"
+	"spoolfs/publisher"
+	"spoolfs/publisher/amqp"
+	"spoolfs/queue"
+)
+
+// defaultRoute is the route of the mount's root.
+const defaultRoute = "default"
+
+// daemon is a mounted spool.
+type daemon struct {
+	flags   *mountCommand
+	log     *slog.Logger
+	stdout  io.Writer
+	started time.Time
+
+	queue     *queue.Queue
+	route     *queue.Route
+	publisher *publisher.Publisher
+	fs        *fs.FS
+}
+
+// newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
+func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
+	d := &daemon{flags: c, log: newLogger(c.LogLevel, env.stderr), stdout: env.stdout, started: time.Now()}
+	if err := d.openQueue(); err != nil {
+		return nil, err
+	}
+	if err := d.makeParts(); err != nil {
+		return nil, errors.Join(withCode(exitConfig, err), d.close())
+	}
+	return d, nil
+}
+
+func newLogger(level string, w io.Writer) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo // kong has checked it
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+}
+
+// openQueue opens the store and commits what was staged: each of those files
+// may have been closed, and this process has none open.
+func (d *daemon) openQueue() error {
+	q, stages, err := queue.Open(d.flags.Store, queue.Options{Logger: d.log})
+	switch {
+	case errors.Is(err, queue.ErrLocked):
+		return withCode(exitTemporary, err)
+	case errors.Is(err, queue.ErrNewerStore):
+		return withCode(exitConfig, err)
+	case err != nil:
+		return withCode(exitIO, err)
+	}
+	d.queue = q
+	for _, s := range stages {
+		if err := s.Commit(); err != nil {
+			return errors.Join(withCode(exitIO, err), d.close())
+		}
+	}
+	if len(stages) > 0 {
+		d.log.Info("took up files of the last run", "files", len(stages))
+	}
+	if d.route, err = q.Route(defaultRoute); err != nil {
+		return errors.Join(withCode(exitIO, err), d.close())
+	}
+	return nil
+}
+
+func (d *daemon) makeParts() (err error) {
+	d.publisher, err = publisher.New(publisher.Options{
+		Route: d.route, Dial: d.dial, Exchange: d.flags.Exchange,
+		TopicPrefix: d.flags.TopicPrefix, Window: d.flags.Window, Logger: d.log,
+	})
+	if err != nil {
+		return err
+	}
+	d.fs, err = fs.New(fs.Options{
+		Route:  d.route,
+		Format: ingest.NewSarracenia(ingest.SarraceniaOptions{TopicPrefix: d.flags.TopicPrefix}),
+		Status: d.statusFiles(), Space: d.space, Logger: d.log,
+	})
+	return err
+}
+
+// dial opens a session with the broker.
+func (d *daemon) dial(ctx context.Context) (publisher.Session, error) {
+	if d.flags.Broker == stdoutBroker {
+		return newStdoutSession(d.stdout, d.flags.Window), nil
+	}
+	s, err := amqp.Dial(ctx, amqp.Options{
+		URL: d.flags.Broker, Exchanges: []string{d.flags.Exchange},
+		Window: d.flags.Window, Version: version(),
+	})
+	if err != nil {
+		return nil, err // not s: a nil *Session is not a nil interface
+	}
+	return s, nil
+}
+
+// space is what df shows: the bytes of the messages, and what the disk of the
+// store has left.
+func (d *daemon) space() (used, free uint64) {
+	if s, err := d.queue.Stats(); err == nil {
+		used = s.Bytes
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(d.flags.Store, &st); err == nil {
+		free = st.Bavail * uint64(st.Bsize)
+	}
+	return used, free
+}
+
+// run serves until ctx ends, somebody unmounts, or the store fails.
+func (d *daemon) run(ctx context.Context) error {
+	publishing, stopPublishing := context.WithCancel(context.Background())
+	defer stopPublishing()
+	published := make(chan error, 1)
+	go func() { published <- d.publisher.Run(publishing) }()
+	mount, err := d.fs.Mount(d.flags.Mountpoint)
+	if err != nil {
+		stopPublishing()
+		return errors.Join(withCode(exitCannot, err), <-published)
+	}
+	d.ready()
+	select {
+	case <-ctx.Done():
+		d.log.Info("stopping", "cause", context.Cause(ctx))
+	case <-mount.Done():
+		d.log.Warn("somebody else has unmounted the spool: stopping")
+	case err := <-published:
+		// The mount stays, dead, so that writers fail instead of filling the
+		// directory below it. The next start replaces it.
+		return withCode(exitIO, fmt.Errorf("cannot go on, restart when the cause is mended; all that was closed is safe: %w", err))
+	}
+	d.drain()
+	stopPublishing()
+	err = <-published
+	if left, e := d.queue.Stats(); e == nil {
+		d.log.Info("stopped", "queued", left.Ready+left.Delayed, "dead", left.Dead)
+	}
+	return errors.Join(err, mount.Unmount())
+}
+
+func (d *daemon) ready() {
+	stats, err := d.queue.Stats()
+	if err != nil {
+		d.log.Error("stats", "error", err)
+	}
+	d.log.Info("ready", "mountpoint", d.flags.Mountpoint, "store", d.flags.Store,
+		"broker", maskURL(d.flags.Broker), "exchange", d.flags.Exchange,
+		"queued", stats.Ready+stats.Delayed, "dead", stats.Dead, "version", version())
+}
+
+// drain takes no new files, lets open ones finish, and sends what the broker
+// takes, each within its limit.
+func (d *daemon) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), d.flags.StopFiles)
+	defer cancel()
+	if err := d.fs.Drain(ctx); err != nil {
+		d.log.Warn("files stay open; what was flushed of them is safe", "error", err)
+	}
+	deadline := time.Now().Add(d.flags.StopSend)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for ; time.Now().Before(deadline); <-ticker.C {
+		stats, err := d.queue.Stats()
+		if err != nil || stats.Ready+stats.Leased == 0 {
+			return
+		}
+		switch d.publisher.Stats().State {
+		case publisher.Waiting, publisher.Blocked:
+			return // the broker takes nothing, and the store keeps it
+		}
+	}
+}
+
+// close closes the store.
+func (d *daemon) close() error {
+	if err := d.queue.Close(); err != nil {
+		return withCode(exitIO, err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+// Spoolfs is a spool file system: what processes write into its mount as plain
+// files is published to RabbitMQ, whatever the broker is doing meanwhile.
+//
+// This package reads flags and the environment, wires the other packages
+// together, and turns errors into messages and exit codes. It is the only one
+// that prints, handles signals or exits.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, cancel := signalContext()
+	defer cancel()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// cli is the command line.
+type cli struct {
+	Mount   mountCommand   `cmd:"" help:"Mount the spool and publish what is written into it, in the foreground."`
+	Status  statusCommand  `cmd:"" help:"Show the state of a mounted spool."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// environment is what the commands get besides their flags.
+type environment struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+}
+
+// run is the program without the process around it. It returns the exit code,
+// one of sysexits.h.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c cli
+	exited, code := false, exitOK
+	parser, err := kong.New(&c,
+		kong.Name("spoolfs"),
+		kong.Description("Files written into the mount are published to RabbitMQ, whatever the broker is doing meanwhile."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { exited = true }),
+		kong.DefaultEnvars("SPOOLFS"),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version()},
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "spoolfs:", err)
+		return exitInternal
+	}
+	parsed, err := parser.Parse(args)
+	if exited { // help
+		return exitOK
+	}
+	if err != nil {
+		err = withCode(exitUsage, fmt.Errorf("%w (see \"spoolfs --help\")", err))
+	} else {
+		err = parsed.Run(&environment{ctx, stdout, stderr})
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "spoolfs:", err)
+		code = codeOf(err)
+	}
+	return code
+}
+
+// signalContext ends with the first SIGTERM or SIGINT. A second one ends the
+// process at once: the store is safe at any moment.
+func signalContext() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		s := <-signals
+		cancel(fmt.Errorf("got %s", s))
+		<-signals
+		fmt.Fprintln(os.Stderr, "spoolfs: second signal: stopped at once; what was closed is safe in the store")
+		os.Exit(exitTemporary)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// The exit codes, of sysexits.h.
+const (
+	exitOK          = 0
+	exitUsage       = 64
+	exitUnavailable = 69
+	exitInternal    = 70
+	exitCannot      = 73 // cannot create
+	exitIO          = 74
+	exitTemporary   = 75
+	exitConfig      = 78
+)
+
+// codedError is an error with an exit code.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+func withCode(code int, err error) error { return &codedError{code, err} }
+
+func codeOf(err error) int {
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	return exitInternal
+}

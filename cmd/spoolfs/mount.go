@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mountCommand are the flags of "spoolfs mount".
+type mountCommand struct {
+	Mountpoint string `arg:"" help:"Directory to mount on."`
+
+	Store       string `required:"" placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there."`
+	Broker      string `placeholder:"URL" help:"amqp://user:password@host:port/vhost, or \"stdout:\" to print each message as a JSON line. A password is best kept out of the command line: set SPOOLFS_MOUNT_BROKER."`
+	Exchange    string `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
+	TopicPrefix string `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
+	Window      int    `default:"1024" placeholder:"N" help:"Messages that may be unconfirmed at a time (${default})."`
+
+	StopFiles time.Duration `default:"10s" help:"How long a stop waits for files that are open (${default})."`
+	StopSend  time.Duration `default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
+
+	LogLevel string `default:"info" enum:"debug,info,warn,error" help:"Least level of messages on stderr: ${enum} (${default})."`
+}
+
+// stdoutBroker is the broker that prints.
+const stdoutBroker = "stdout:"
+
+// Run is called by kong.
+func (c *mountCommand) Run(env *environment) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	d, err := newDaemon(c, env)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.run(env.ctx), d.close())
+}
+
+// check refuses what cannot work before anything is touched.
+func (c *mountCommand) check() error {
+	if err := c.checkBroker(); err != nil {
+		return err
+	}
+	if c.Window < 1 {
+		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", c.Window))
+	}
+	return c.checkPlaces()
+}
+
+func (c *mountCommand) checkBroker() error {
+	if c.Broker == "" {
+		return withCode(exitUsage, errors.New(`no broker is given: use --broker=amqp://user:password@host/vhost, or --broker=stdout: to print the messages for a first try`))
+	}
+	if c.Broker == stdoutBroker {
+		return nil
+	}
+	u, err := url.Parse(c.Broker)
+	if err != nil {
+		// The error of url.Parse holds the URL, and that the password.
+		return withCode(exitUsage, errors.New("--broker is not a URL; percent-encode special characters of the password"))
+	}
+	if u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
+		return withCode(exitUsage, fmt.Errorf("--broker=%s: want amqp://user:password@host/vhost, amqps://user:password@host/vhost or stdout: to print", maskURL(c.Broker)))
+	}
+	if c.Exchange == "" {
+		return withCode(exitUsage, errors.New("no exchange is given: use --exchange=NAME"))
+	}
+	return nil
+}
+
+// checkPlaces makes the paths absolute, and sees that the store is not within
+// the mount, where the daemon would wait for itself.
+func (c *mountCommand) checkPlaces() error {
+	for _, p := range []*string{&c.Mountpoint, &c.Store} {
+		abs, err := filepath.Abs(*p)
+		if err != nil {
+			return withCode(exitUsage, err)
+		}
+		*p = abs
+	}
+	if within(c.Store, c.Mountpoint) {
+		return withCode(exitUsage, fmt.Errorf("--store=%s lies within the mountpoint %s: give a directory elsewhere", c.Store, c.Mountpoint))
+	}
+	if _, err := os.Lstat(c.Mountpoint); errors.Is(err, os.ErrNotExist) {
+		return withCode(exitCannot, fmt.Errorf("mountpoint %s is not there: make it with mkdir", c.Mountpoint))
+	}
+	return nil
+}
+
+// within reports whether path is dir or lies in it, links resolved as far as
+// they can be.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(resolve(dir), resolve(path))
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// resolve follows the links of the part of a path that exists. It does not ask
+// the last element, which may be a dead mount.
+func resolve(path string) string {
+	dir, base := filepath.Split(path)
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		return filepath.Join(resolved, base)
+	}
+	if dir == path || dir == "" {
+		return path
+	}
+	return filepath.Join(resolve(filepath.Clean(dir)), base)
+}
+
+// maskURL leaves the password out of a URL.
+func maskURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(not a URL)"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	u.RawQuery = ""
+	return u.String()
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"spoolfs/fs"
+)
+
+// status is .status/status.json. Keys are added later and never renamed.
+type status struct {
+	Version       string  `json:"version"`
+	Mountpoint    string  `json:"mountpoint"`
+	UptimeSeconds float64 `json:"uptime_seconds"`
+
+	Queue     queueStatus     `json:"queue"`
+	Publisher publisherStatus `json:"publisher"`
+	FS        fsStatus        `json:"fs"`
+}
+
+// queueStatus counts messages; ready, leased, delayed, dead and staged are
+// disjoint.
+type queueStatus struct {
+	Ready              uint64  `json:"ready"`
+	Leased             uint64  `json:"leased"`
+	Delayed            uint64  `json:"delayed"`
+	Dead               uint64  `json:"dead"`
+	Staged             uint64  `json:"staged"`
+	Bytes              uint64  `json:"bytes"`
+	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
+}
+
+type publisherStatus struct {
+	State              string  `json:"state"`
+	Broker             string  `json:"broker"`
+	Exchange           string  `json:"exchange"`
+	InFlight           int     `json:"in_flight"`
+	ConfirmedTotal     uint64  `json:"confirmed_total"`
+	ReturnedTotal      uint64  `json:"returned_total"`
+	RejectedTotal      uint64  `json:"rejected_total"`
+	InvalidTotal       uint64  `json:"invalid_total"`
+	RequeuedTotal      uint64  `json:"requeued_total"`
+	SessionsTotal      uint64  `json:"sessions_total"`
+	LastError          string  `json:"last_error"`
+	LastErrorSeconds   float64 `json:"last_error_seconds"`   // ago
+	NextAttemptSeconds float64 `json:"next_attempt_seconds"` // while waiting
+}
+
+type fsStatus struct {
+	OpenFiles             int    `json:"open_files"`
+	BufferedBytes         int64  `json:"buffered_bytes"`
+	IngestedFilesTotal    uint64 `json:"ingested_files_total"`
+	IngestedMessagesTotal uint64 `json:"ingested_messages_total"`
+	IngestedDeadTotal     uint64 `json:"ingested_dead_total"`
+	IngestErrorsTotal     uint64 `json:"ingest_errors_total"`
+	PanicsTotal           uint64 `json:"panics_total"`
+}
+
+// statusFiles are the files of .status.
+func (d *daemon) statusFiles() []fs.StatusFile {
+	keyValues := func(section func(status) any) func() []byte {
+		return func() []byte { return keyValueLines(section(d.status())) }
+	}
+	return []fs.StatusFile{
+		{Name: "summary", Content: func() []byte { return []byte(d.status().summary()) }},
+		{Name: "status.json", Content: func() []byte { return jsonText(d.status()) }},
+		{Name: "queue", Content: keyValues(func(s status) any { return s.Queue })},
+		{Name: "publisher", Content: keyValues(func(s status) any { return s.Publisher })},
+		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
+	}
+}
+
+// status takes a snapshot of everything.
+func (d *daemon) status() status {
+	f := d.fs.Stats()
+	return status{
+		Version: version(), Mountpoint: d.flags.Mountpoint,
+		UptimeSeconds: seconds(time.Since(d.started)),
+		Queue:         d.queueStatus(),
+		Publisher:     d.publisherStatus(),
+		FS: fsStatus{
+			OpenFiles: f.OpenFiles, BufferedBytes: f.BufferedBytes,
+			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,
+			IngestedDeadTotal: f.IngestedDeadTotal, IngestErrorsTotal: f.IngestErrorsTotal,
+			PanicsTotal: f.PanicsTotal,
+		},
+	}
+}
+
+func (d *daemon) queueStatus() queueStatus {
+	s, err := d.queue.Stats()
+	if err != nil {
+		d.log.Error("stats", "error", err)
+	}
+	q := queueStatus{
+		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Staged: s.Staged, Bytes: s.Bytes,
+	}
+	if !s.Oldest.IsZero() {
+		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
+	}
+	return q
+}
+
+func (d *daemon) publisherStatus() publisherStatus {
+	s := d.publisher.Stats()
+	p := publisherStatus{
+		State: string(s.State), Broker: maskURL(d.flags.Broker), Exchange: d.flags.Exchange,
+		InFlight: s.InFlight, ConfirmedTotal: s.ConfirmedTotal, ReturnedTotal: s.ReturnedTotal,
+		RejectedTotal: s.RejectedTotal, InvalidTotal: s.InvalidTotal, RequeuedTotal: s.RequeuedTotal,
+		SessionsTotal: s.SessionsTotal, LastError: s.LastError,
+	}
+	if !s.LastErrorTime.IsZero() {
+		p.LastErrorSeconds = seconds(time.Since(s.LastErrorTime))
+	}
+	if !s.NextAttempt.IsZero() {
+		p.NextAttemptSeconds = max(0, seconds(time.Until(s.NextAttempt)))
+	}
+	return p
+}
+
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+func jsonText(v any) []byte {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return []byte(`{"error": "` + err.Error() + `"}` + "\n")
+	}
+	return append(b, '\n')
+}
+
+// keyValueLines writes a section as sorted lines of a key and its value, with
+// the keys of status.json.
+func keyValueLines(section any) []byte {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(jsonText(section), &values); err != nil {
+		return []byte("error " + err.Error() + "\n")
+	}
+	lines := make([]string, 0, len(values))
+	for key, raw := range values {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		lines = append(lines, key+" "+strings.ReplaceAll(text, "\n", " ")+"\n")
+	}
+	slices.Sort(lines)
+	return []byte(strings.Join(lines, ""))
+}
+
+// summary is one screen for people.
+func (s status) summary() string {
+	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	q, p, f := s.Queue, s.Publisher, s.FS
+	fmt.Fprintf(&b, "spoolfs %s on %s, up %s\n\n", s.Version, s.Mountpoint, age(s.UptimeSeconds))
+	line("queue", "%d ready, %d leased, %d delayed, %d staged, %s%s",
+		q.Ready, q.Leased, q.Delayed, q.Staged, size(q.Bytes), oldest(q))
+	line("dead", "%d set aside", q.Dead)
+	line("broker", "%s%s", p.State, next(p))
+	line("", "%s exchange %s", p.Broker, p.Exchange)
+	if p.LastError != "" {
+		line("last error", "%s ago: %s", age(p.LastErrorSeconds), p.LastError)
+	}
+	line("published", "%d confirmed, %d in flight, %d sent again, %d rejected", p.ConfirmedTotal, p.InFlight, p.RequeuedTotal, p.RejectedTotal)
+	line("files", "%d ingested with %d messages, %d open", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles)
+	return b.String()
+}
+
+func oldest(q queueStatus) string {
+	if q.Ready+q.Leased == 0 {
+		return ""
+	}
+	return ", oldest " + age(q.OldestReadySeconds)
+}
+
+func next(p publisherStatus) string {
+	if p.State != "waiting" {
+		return ""
+	}
+	return ", next attempt in " + age(p.NextAttemptSeconds)
+}
+
+// age writes seconds for people.
+func age(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < 48*time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}
+
+// size writes bytes for people.
+func size(n uint64) string {
+	const kib = 1024
+	switch {
+	case n < 10*kib:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10*kib*kib:
+		return fmt.Sprintf("%d KiB", n/kib)
+	case n < 10*kib*kib*kib:
+		return fmt.Sprintf("%d MiB", n/kib/kib)
+	}
+	return fmt.Sprintf("%d GiB", n/kib/kib/kib)
+}

@@ -1,0 +1,139 @@
+package fs
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// dirTimeout is how long the kernel may keep the attributes of directories.
+// Without it each create costs two GETATTR.
+const dirTimeout = time.Minute
+
+// dirMode lets everybody create and only root list: the names of others are
+// nobody's business.
+const dirMode = syscall.S_IFDIR | syscall.S_ISVTX | 0o733
+
+// GetAttr describes a node; with a handle, the file of that handle.
+func (fs *FS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if fs.specialAttr(in.NodeId, &out.Attr) {
+		out.SetTimeout(dirTimeout)
+		return fuse.OK
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	n := fs.nodes[in.NodeId]
+	if n == nil {
+		return fuse.ENOENT
+	}
+	var h *handle
+	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
+		h = fs.handles[in.Fh()]
+	}
+	n.attrLocked(h, &out.Attr)
+	return fuse.OK
+}
+
+// specialAttr describes the nodes that are not files of writers.
+func (fs *FS) specialAttr(id uint64, out *fuse.Attr) bool {
+	switch id {
+	case rootNode:
+		*out = fuse.Attr{Ino: rootNode, Mode: dirMode, Nlink: 2, Blksize: 4096}
+	case statusNode:
+		*out = fuse.Attr{Ino: statusNode, Mode: syscall.S_IFDIR | 0o555, Nlink: 2, Blksize: 4096}
+	default:
+		return fs.snapshotAttr(id, out)
+	}
+	out.SetTimes(&fs.started, &fs.started, &fs.started)
+	return true
+}
+
+// SetAttr truncates and takes mode, times and, from root, owners.
+func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	fs.mu.Lock()
+	n := fs.nodes[in.NodeId]
+	fs.mu.Unlock()
+	if n == nil {
+		if fs.specialAttr(in.NodeId, &out.Attr) {
+			return fuse.EPERM
+		}
+		return fuse.ENOENT
+	}
+	if n.key.uid != in.Uid && in.Uid != 0 {
+		return fuse.EPERM
+	}
+	if size, ok := in.GetSize(); ok {
+		if err := fs.setSize(n, in, int64(size)); err != nil {
+			return fs.status(err)
+		}
+	}
+	return fs.setOwner(n, in, out)
+}
+
+// setSize truncates. Without a handle, as truncate(2) and O_TRUNC send it, it
+// means the files of that process, so that nobody can cut what another wrote;
+// after O_TRUNC that is the file just opened, which is empty anyway.
+func (fs *FS) setSize(n *node, in *fuse.SetAttrIn, size int64) error {
+	if fh, ok := in.GetFh(); ok {
+		if h := fs.handle(fh); h != nil && h.writer {
+			return fs.truncate(h, size)
+		}
+		return syscall.EBADF
+	}
+	fs.mu.Lock()
+	youngest := n.youngestLocked()
+	fs.mu.Unlock()
+	if youngest == nil || !sameProcess(youngest.thread, in.Pid) {
+		return nil
+	}
+	return fs.truncate(youngest, size)
+}
+
+func (fs *FS) setOwner(n *node, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	uid, newUID := in.GetUID()
+	gid, newGID := in.GetGID()
+	if in.Uid != 0 && (newUID && uid != n.key.uid || newGID && gid != n.gid) {
+		return fuse.EPERM
+	}
+	if newGID {
+		n.gid = gid
+	}
+	// The owner of a name is who may see it; root may not give names away.
+	if newUID && uid != n.key.uid {
+		return fuse.EPERM
+	}
+	if mode, ok := in.GetMode(); ok {
+		n.mode = mode & 0o777
+	}
+	if t, ok := in.GetMTime(); ok {
+		n.mtime = t
+	}
+	n.attrLocked(nil, &out.Attr)
+	return fuse.OK
+}
+
+// Access answers access(2) and chdir(2). Other requests are checked where they
+// are served, since the mount is without default_permissions.
+func (fs *FS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+	const read, write = 4, 2
+	switch {
+	case in.NodeId == rootNode && in.Mask&read != 0 && in.Uid != 0,
+		in.NodeId == statusNode && in.Mask&write != 0:
+		return fuse.EACCES
+	}
+	return fuse.OK
+}
+
+// StatFs shows the store, as df prints it.
+func (fs *FS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	const block = 4096
+	used, free := fs.opts.Space()
+	*out = fuse.StatfsOut{
+		Bsize: block, Frsize: block, NameLen: maxName,
+		Blocks: (used + free) / block, Bfree: free / block, Bavail: free / block,
+	}
+	return fuse.OK
+}

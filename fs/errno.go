@@ -1,0 +1,45 @@
+package fs
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/queue"
+)
+
+// Errors of the file system itself.
+var (
+	// errDraining says that the daemon is stopping and takes no new files.
+	errDraining = errors.New("spool is draining")
+
+	// errFileLimit says that a file would get larger than FileLimit.
+	errFileLimit = errors.New("file is over the size limit")
+
+	// errBufferLimit says that all open files together hold too much.
+	errBufferLimit = errors.New("open files hold too many bytes")
+)
+
+// status maps an error to what the writer sees. What it does not know is EIO and
+// one line in the log with the cause, as the writer will not see that.
+func (fs *FS) status(err error) fuse.Status {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return fuse.OK
+	case errors.Is(err, errDraining):
+		return fuse.EROFS
+	case errors.Is(err, errFileLimit):
+		return fuse.Status(syscall.EFBIG)
+	case errors.Is(err, errBufferLimit), errors.Is(err, syscall.ENOSPC):
+		return fuse.Status(syscall.ENOSPC)
+	case errors.Is(err, queue.ErrFault), errors.Is(err, queue.ErrClosed):
+		fs.opts.Logger.Error("answered EIO", "error", err)
+		return fuse.EIO
+	case errors.As(err, &errno) && errno != syscall.EINTR:
+		return fuse.Status(errno)
+	}
+	fs.opts.Logger.Error("answered EIO", "error", err)
+	return fuse.EIO
+}

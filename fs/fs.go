@@ -1,0 +1,115 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// FS is the file system. Its methods in the files *_ops.go are called by the
+// connection, from many goroutines at once.
+type FS struct {
+	fuse.RawFileSystem // refuses what is not implemented here
+
+	opts    Options
+	started time.Time
+
+	nextNode atomic.Uint64
+	buffered atomic.Int64
+	files    atomic.Uint64
+	messages atomic.Uint64
+	dead     atomic.Uint64
+	errors   atomic.Uint64
+	panics   atomic.Uint64
+
+	mu       sync.Mutex
+	nodes    map[uint64]*node
+	names    map[nameKey]*node
+	handles  map[uint64]*handle
+	statuses map[uint64]*snapshot
+	listings map[uint64]listing
+
+	// draining refuses new files. idle is closed when no file is open for
+	// writing any more; nil if nobody waits.
+	draining bool
+	idle     chan struct{}
+}
+
+// Node ids that never change. Those of files begin at firstNode.
+const (
+	rootNode   = 1
+	statusNode = 2
+	firstNode  = 1 << 10
+)
+
+// New makes a file system.
+func New(opts Options) (*FS, error) {
+	if opts.Route == nil || opts.Format == nil {
+		return nil, errors.New("file system needs a route and a format")
+	}
+	opts.ensureDefaults()
+	for _, f := range opts.Status {
+		if f.Name == "" || f.Content == nil {
+			return nil, fmt.Errorf("status file %q has no name or no content", f.Name)
+		}
+	}
+	fs := &FS{
+		RawFileSystem: fuse.NewDefaultRawFileSystem(),
+		opts:          opts,
+		started:       time.Now(),
+		nodes:         map[uint64]*node{},
+		names:         map[nameKey]*node{},
+		handles:       map[uint64]*handle{},
+		statuses:      map[uint64]*snapshot{},
+		listings:      map[uint64]listing{},
+	}
+	fs.nextNode.Store(firstNode)
+	return fs, nil
+}
+
+// String names the file system in messages of go-fuse.
+func (fs *FS) String() string { return "spoolfs" }
+
+// Drain refuses new files from now on and waits until those that are open have
+// been released, or until ctx ends.
+func (fs *FS) Drain(ctx context.Context) error {
+	fs.mu.Lock()
+	fs.draining = true
+	idle := make(chan struct{})
+	fs.idle = idle
+	fs.checkIdleLocked()
+	fs.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%d files are still open: %w", fs.Stats().OpenFiles, ctx.Err())
+	}
+}
+
+func (fs *FS) checkIdleLocked() {
+	if fs.idle == nil {
+		return
+	}
+	for _, h := range fs.handles {
+		if h.writer {
+			return
+		}
+	}
+	close(fs.idle)
+	fs.idle = nil
+}
+
+// recovered answers a request whose handler has panicked. The mount lives on.
+func (fs *FS) recovered(cause any) fuse.Status {
+	fs.panics.Add(1)
+	fs.opts.Logger.Error("bug: a request panicked and was answered with EIO",
+		"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	return fuse.EIO
+}

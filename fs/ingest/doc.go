@@ -1,0 +1,44 @@
+// Package ingest turns the bytes of a file into messages. It is pure: no I/O, no
+// clock, no log, no randomness, so that whoever has the bytes can decode them
+// again and get the same.
+//
+// There is one [Format] so far: [Sarracenia], one record a line.
+//
+//	a line ──▶ text ──────▶ record ───────▶ fields ────────▶ message
+//	     line end, BOM,   JSON, checked   without what     words, exchange,
+//	     NULs taken off   and not decoded  sr3 keeps back   headers, body
+//
+// # Guarantees
+//
+//   - I1: every whole line becomes a message, a dead letter or a skipped line, in
+//     file order and with its line number, as Sarracenia would have published
+//     it. Proven by TestSarracenia_Corpus and TestSarracenia_Mixed.
+//   - I2: a file that is decoded in pieces gives the same as one that is decoded
+//     at once. Proven by TestSarracenia_EverySplit and FuzzSarracenia_Decode.
+//   - I3: values are copied and never decoded and encoded again; a line without
+//     python marks is published as its very bytes. Proven by
+//     TestSarracenia_BytesUntouched and TestSarracenia_UnmarkedIsNotStripped.
+//   - I4: what sr3 keeps beside a message for itself is not published, and what
+//     jsonpickle made of its fields is undone. Proven by
+//     TestSarracenia_PythonFields, TestSarracenia_PythonTags and
+//     TestSarracenia_Jsonpickle.
+//   - I5: one bad line costs only that line. Its dead letter holds its raw bytes,
+//     line end included. Proven by TestSarracenia_DeadLettersKeepRawBytes.
+//   - I6: a last line without newline is a message only if it is whole. Proven by
+//     TestSarracenia_Tail.
+//   - I7: time and memory are linear in the size of the data and the stack is
+//     bounded, whatever the data holds. Proven by TestSarracenia_JunkIsLinear,
+//     TestSarracenia_Depth, TestSarracenia_LongLine and
+//     TestSarracenia_PythonTagsAreBounded.
+//   - I8: a result does not refer to the data. Proven by
+//     TestSarracenia_EverySplit, which wipes each piece after use.
+//   - I9: no input makes Decode panic. Proven by FuzzSarracenia_Decode.
+//   - I10: the package is pure. Proven by TestPackage_IsPure.
+//
+// # What is left to others
+//
+// The caller sets ID, Ingested, File and UID. The publisher joins the topic
+// prefix and the words up to 255 bytes, stopping before a word that is not
+// UTF-8, chooses the exchange where the record names none, and judges expiry by
+// PubTime. Records that occur twice in a file come out twice.
+package ingest

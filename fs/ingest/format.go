@@ -1,0 +1,8 @@
+package ingest
+
+// Format decodes the content of files of one format.
+type Format interface {
+	// Decode decodes data, which begins at a record boundary and runs to the
+	// present end of the file. It keeps no state and no reference to data.
+	Decode(data []byte, at Position) Result
+}

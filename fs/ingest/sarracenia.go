@@ -1,0 +1,165 @@
+package ingest
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"spoolfs/queue"
+)
+
+// Sarracenia decodes files of one Sarracenia record a line: the v03 messages of
+// sr3c, the retry files of sr3 (jsonpickle) and those of sarra v2. They may be
+// mixed, since people merge such files by hand.
+type Sarracenia struct {
+	opts SarraceniaOptions
+}
+
+var _ Format = (*Sarracenia)(nil)
+
+// NewSarracenia returns a decoder, which any number of goroutines may use.
+func NewSarracenia(opts SarraceniaOptions) *Sarracenia {
+	opts.ensureDefaults()
+	return &Sarracenia{opts: opts}
+}
+
+// Decode implements [Format]. Its cost is linear in len(data), whatever data
+// holds.
+func (f *Sarracenia) Decode(data []byte, at Position) Result {
+	var res Result
+	rec := newRecord(f.opts.MaxDepth)
+	for {
+		rest := data[res.Consumed:]
+		n := bytes.IndexByte(rest, '\n') + 1
+		if n == 0 {
+			res.Tail = f.tail(rec, rest, at.Line+res.Lines)
+			return res
+		}
+		if m, ok := f.line(rec, rest[:n], at.Line+res.Lines); ok {
+			res.Messages = append(res.Messages, m)
+		} else {
+			res.Skipped++
+		}
+		res.Consumed += n
+		res.Lines++
+	}
+}
+
+// tail decodes the bytes after the last newline.
+func (f *Sarracenia) tail(rec *record, raw []byte, before int) *queue.Message {
+	m, ok := f.line(rec, raw, before)
+	if !ok {
+		return nil
+	}
+	switch m.Reason {
+	case "", ReasonNulOnly, ReasonTooLong:
+		// Whole, or beyond repair.
+	default:
+		m.Reason = ReasonTornLastLine
+	}
+	return &m
+}
+
+// line decodes one physical line, its line end included, that has the given
+// number of lines before it. It returns false if the line needs nothing.
+func (f *Sarracenia) line(rec *record, raw []byte, before int) (queue.Message, bool) {
+	m, reason := f.decode(rec, raw, before == 0)
+	switch reason {
+	case "":
+	case skipBlank, skipDone:
+		return queue.Message{}, false
+	default:
+		m = queue.Message{Reason: reason, Body: bytes.Clone(raw)}
+	}
+	m.Line = uint32(before) + 1
+	return m, true
+}
+
+// decode returns the message in a line, or the reason why there is none.
+func (f *Sarracenia) decode(rec *record, raw []byte, first bool) (m queue.Message, reason string) {
+	text, reason := f.text(raw, first)
+	if reason != "" {
+		return m, reason
+	}
+	if reason := rec.parse(text); reason != "" {
+		return m, reason
+	}
+	switch {
+	case rec.isObject():
+		return f.object(rec, raw)
+	case rec.isRetry():
+		return v02FromRetry(rec)
+	}
+	return m, ReasonNotAnObject
+}
+
+// text strips from a line what is not part of its record, and refuses what
+// cannot be JSON.
+func (f *Sarracenia) text(raw []byte, first bool) (text []byte, reason string) {
+	text, ended := bytes.CutSuffix(raw, []byte("\n"))
+	if ended {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	if first {
+		text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	}
+	if isBlank(text) {
+		return nil, skipBlank
+	}
+	text = bytes.Trim(text, "\x00")
+	switch {
+	case isBlank(text):
+		return nil, ReasonNulOnly
+	case len(text) > f.opts.MaxLine:
+		return nil, ReasonTooLong
+	case bytes.IndexByte(text, 0) >= 0:
+		return nil, ReasonNulInside
+	case !utf8.Valid(text):
+		return nil, ReasonNotUTF8
+	}
+	return text, ""
+}
+
+func isBlank(text []byte) bool {
+	return len(bytes.TrimLeft(text, " \t\r\v\f")) == 0
+}
+
+// object decodes a record that is a JSON object: v03 fields, with or without
+// what sr3 keeps beside them.
+func (f *Sarracenia) object(rec *record, raw []byte) (m queue.Message, reason string) {
+	fields, marked := rec.members, rec.members.marked()
+	if marked {
+		if fields, reason = publicMembers(rec, f.opts.MaxLine); reason != "" {
+			return m, reason
+		}
+	}
+	if m.PubTime, reason = checkMandatory(fields); reason != "" {
+		return m, reason
+	}
+	m.Exchange = namedExchange(rec.members)
+	m.Words, m.Key, m.HasKey = route(rec.members, fields, marked)
+
+	switch f.wireFormat(rec.members) {
+	case "v03":
+		encodeV03(&m, fields, marked, rec.text, raw)
+	case "v02":
+		reason = encodeV02(&m, fields)
+	case "wis":
+		reason = ReasonUnsupportedWIS
+	default:
+		reason = ReasonUnknownFormat
+	}
+	return m, reason
+}
+
+// wireFormat is the format in which a record asks to be published.
+func (f *Sarracenia) wireFormat(all members) string {
+	if value, ok := all.last("_format"); ok {
+		name, _ := stringValue(value)
+		return string(name)
+	}
+	if strings.HasPrefix(f.opts.TopicPrefix, "v02") {
+		return "v02"
+	}
+	return "v03"
+}

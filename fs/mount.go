@@ -1,0 +1,112 @@
+package fs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"sync"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// maxWrite is the largest WRITE and READ request in bytes.
+const maxWrite = 128 << 10
+
+// maxBackground is how many RELEASEs may be under way at once.
+const maxBackground = 64
+
+// Mount is a mounted file system that is being served.
+type Mount struct {
+	dir    string
+	direct bool // mounted by ourselves, not by fusermount3
+	server *fuse.Server
+	served sync.WaitGroup
+	done   chan struct{}
+}
+
+// Mount mounts the file system on a directory and serves it. When it returns
+// the mount is usable. A dead mount of a former daemon that is in the way is
+// replaced.
+//
+// As root it mounts by itself, for all users; otherwise fusermount3 does, for
+// the user alone.
+func (fs *FS) Mount(dir string) (*Mount, error) {
+	m := &Mount{dir: dir, direct: os.Geteuid() == 0, done: make(chan struct{})}
+	source := dir
+	if m.direct {
+		fd, err := attach(dir)
+		if err != nil {
+			return nil, fmt.Errorf("mount on %q: %w", dir, err)
+		}
+		// go-fuse's way to say: it is mounted, serve this descriptor.
+		source = fmt.Sprintf("/dev/fd/%d", fd)
+	}
+	server, err := fuse.NewServer(fs, source, &fuse.MountOptions{
+		FsName: "spoolfs", Name: "spoolfs",
+		Options:  []string{"nosuid", "nodev", "noexec"},
+		MaxWrite: maxWrite, MaxBackground: maxBackground,
+		DisableXAttrs: true, DisableReadDirPlus: true,
+		PanicHandler: func(cause any) fuse.Status { return fs.recovered(cause) },
+		Logger:       log.New(io.Discard, "", 0),
+	})
+	if err != nil {
+		if m.direct {
+			err = errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH))
+		}
+		return nil, fmt.Errorf("mount on %q: %w%s", dir, err, mountAdvice())
+	}
+	m.server = server
+	m.served.Go(func() {
+		defer close(m.done)
+		server.Serve()
+	})
+	return m, nil
+}
+
+// mountAdvice says what is missing on this machine for a mount.
+func mountAdvice() string {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return " (there is no /dev/fuse here: load the fuse module, or give the container the device)"
+	}
+	if os.Geteuid() != 0 {
+		return " (only root mounts without help: install fuse3 for fusermount3)"
+	}
+	return ""
+}
+
+// Done is closed when the file system is no longer served: after Unmount, or
+// because somebody else has unmounted it.
+func (m *Mount) Done() <-chan struct{} { return m.done }
+
+// Unmount takes the mount away and waits until nothing is served any more.
+// While files are open on it, it only disappears from the tree; it is then up
+// to the caller to wait for Done or to exit, which ends them with an error.
+func (m *Mount) Unmount() error {
+	err := m.detach()
+	if err != nil {
+		return fmt.Errorf("unmount %q: %w", m.dir, err)
+	}
+	return nil
+}
+
+func (m *Mount) detach() error {
+	select {
+	case <-m.done:
+		return nil
+	default:
+	}
+	if !m.direct {
+		return m.server.Unmount()
+	}
+	err := unix.Unmount(m.dir, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return unix.Unmount(m.dir, unix.MNT_DETACH)
+	}
+	if err == nil {
+		m.served.Wait()
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package fs
+
+import (
+	"log/slog"
+
+	"spoolfs/fs/ingest"
+	"spoolfs/queue"
+)
+
+// Options of a file system.
+type Options struct {
+	// Route takes the messages. Required.
+	Route *queue.Route
+
+	// Format decodes the files. Required.
+	Format ingest.Format
+
+	// FileLimit is the largest size of a file in bytes. Default 64 MiB.
+	FileLimit int64
+
+	// BufferLimit bounds the bytes that all open files hold in memory
+	// together. Default 512 MiB.
+	BufferLimit int64
+
+	// Status lists the files of the status directory.
+	Status []StatusFile
+
+	// Space tells what statfs(2) shows: bytes used by the queue, and bytes that
+	// it may still take. Default: nothing used, nothing free.
+	Space func() (used, free uint64)
+
+	// Logger takes what has no caller left. Default slog.Default.
+	Logger *slog.Logger
+}
+
+// StatusFile is a virtual file of the status directory.
+type StatusFile struct {
+	Name string
+
+	// Content makes the content anew. It must not wait.
+	Content func() []byte
+}
+
+func (o *Options) ensureDefaults() {
+	if o.FileLimit == 0 {
+		o.FileLimit = 64 << 20
+	}
+	if o.BufferLimit == 0 {
+		o.BufferLimit = 512 << 20
+	}
+	if o.Space == nil {
+		o.Space = func() (uint64, uint64) { return 0, 0 }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+}
