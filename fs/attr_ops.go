@@ -60,7 +60,8 @@ func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) 
 		}
 		return fuse.ENOENT
 	}
-	if n.key.uid != in.Uid && in.Uid != 0 {
+	// in.Uid would be the new owner.
+	if caller := in.Caller.Uid; n.key.uid != caller && caller != 0 {
 		return fuse.EPERM
 	}
 	if size, ok := in.GetSize(); ok {
@@ -95,7 +96,7 @@ func (fs *FS) setOwner(n *node, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Stat
 	defer fs.mu.Unlock()
 	uid, newUID := in.GetUID()
 	gid, newGID := in.GetGID()
-	if in.Uid != 0 && (newUID && uid != n.key.uid || newGID && gid != n.gid) {
+	if in.Caller.Uid != 0 && (newUID && uid != n.key.uid || newGID && gid != n.gid) {
 		return fuse.EPERM
 	}
 	if newGID {

@@ -1,0 +1,576 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"go.uber.org/goleak"
+
+	"spoolfs/fs/ingest"
+	"spoolfs/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig calls the handlers of a file system as the kernel does, on a real queue.
+// Tests of the whole with a kernel are in package integration.
+type rig struct {
+	t      testing.TB
+	fs     *FS
+	route  *queue.Route
+	unique atomic.Uint64
+}
+
+func newRig(t testing.TB, opts Options) *rig {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	q, _, err := queue.Open(t.TempDir(), queue.Options{Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	route, err := q.Route("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Route, opts.Logger = route, log
+	opts.Format = ingest.NewSarracenia(ingest.SarraceniaOptions{})
+	fs, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t: t, fs: fs, route: route}
+}
+
+func (r *rig) header(uid uint32, node uint64) fuse.InHeader {
+	return fuse.InHeader{
+		Unique: r.unique.Add(1), NodeId: node,
+		Caller: fuse.Caller{Owner: fuse.Owner{Uid: uid, Gid: uid}, Pid: uint32(os.Getpid())},
+	}
+}
+
+// file is an open file as a process has it.
+type file struct {
+	r        *rig
+	node, fh uint64
+	uid      uint32
+	flags    uint32
+}
+
+func (r *rig) create(uid uint32, name string, flags uint32) (*file, fuse.Status) {
+	in := fuse.CreateIn{InHeader: r.header(uid, rootNode), Flags: flags | syscall.O_CREAT, Mode: 0o644}
+	var out fuse.CreateOut
+	st := r.fs.Create(nil, &in, name, &out)
+	return &file{r, out.NodeId, out.Fh, uid, flags}, st
+}
+
+func (r *rig) mustCreate(uid uint32, name string, flags uint32) *file {
+	r.t.Helper()
+	f, st := r.create(uid, name, flags)
+	if !st.Ok() {
+		r.t.Fatalf("create %q: %v", name, st)
+	}
+	return f
+}
+
+func (r *rig) open(uid uint32, node uint64, flags uint32) (*file, fuse.Status) {
+	in := fuse.OpenIn{InHeader: r.header(uid, node), Flags: flags}
+	var out fuse.OpenOut
+	st := r.fs.Open(nil, &in, &out)
+	return &file{r, node, out.Fh, uid, flags}, st
+}
+
+func (r *rig) lookup(uid uint32, name string) (uint64, fuse.Status) {
+	in := r.header(uid, rootNode)
+	var out fuse.EntryOut
+	st := r.fs.Lookup(nil, &in, name, &out)
+	return out.NodeId, st
+}
+
+func (f *file) writeAt(data string, offset uint64) fuse.Status {
+	in := fuse.WriteIn{InHeader: f.r.header(f.uid, f.node), Fh: f.fh, Offset: offset, Flags: f.flags}
+	_, st := f.r.fs.Write(nil, &in, []byte(data))
+	return st
+}
+
+func (f *file) truncate(size uint64) fuse.Status {
+	in := fuse.SetAttrIn{}
+	in.InHeader, in.Valid, in.Size, in.Fh = f.r.header(f.uid, f.node), fuse.FATTR_SIZE|fuse.FATTR_FH, size, f.fh
+	var out fuse.AttrOut
+	return f.r.fs.SetAttr(nil, &in, &out)
+}
+
+func (f *file) flush() fuse.Status {
+	return f.r.fs.Flush(nil, &fuse.FlushIn{InHeader: f.r.header(f.uid, f.node), Fh: f.fh})
+}
+
+func (f *file) release() {
+	f.r.fs.Release(nil, &fuse.ReleaseIn{InHeader: f.r.header(f.uid, f.node), Fh: f.fh})
+}
+
+func (f *file) close() {
+	f.r.t.Helper()
+	if st := f.flush(); !st.Ok() {
+		f.r.t.Errorf("flush: %v", st)
+	}
+	f.release()
+}
+
+func (f *file) read(n int) string {
+	in := fuse.ReadIn{InHeader: f.r.header(f.uid, f.node), Fh: f.fh}
+	res, st := f.r.fs.Read(nil, &in, make([]byte, n))
+	if !st.Ok() {
+		f.r.t.Fatalf("read: %v", st)
+	}
+	b, _ := res.Bytes(nil)
+	return string(b)
+}
+
+// line is a record whose path ends in name.
+func line(name string) string {
+	return fmt.Sprintf(`{"pubTime": "20261130T070000.000", "baseUrl": "http://h", "relPath": "d/%s"}`+"\n", name)
+}
+
+// bodies takes all messages of the route, in order.
+func (r *rig) bodies() string {
+	r.t.Helper()
+	var b strings.Builder
+	for {
+		s, err := r.route.Stats()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if s.Ready == 0 {
+			return b.String()
+		}
+		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
+		leases, err := r.route.Lease(ctx, 100)
+		cancel()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, l := range leases {
+			b.Write(l.Body)
+		}
+	}
+}
+
+func (r *rig) stats() queue.Stats {
+	r.t.Helper()
+	s, err := r.route.Stats()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// TestFS_OpensAreSeparate proves F3: the second open of a name neither sees nor
+// harms what the first wrote.
+func TestFS_OpensAreSeparate(t *testing.T) {
+	r := newRig(t, Options{})
+	a := r.mustCreate(1, "f", 0)
+	a.writeAt(line("a"), 0)
+	node, st := r.lookup(1, "f")
+	if !st.Ok() || node != a.node {
+		t.Fatalf("lookup of an open name: node %d, %v", node, st)
+	}
+	b, st := r.open(1, node, syscall.O_WRONLY|syscall.O_APPEND)
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	b.writeAt(line("b"), 4711) // the kernel's idea of the end is that of a
+	if st := b.truncate(uint64(len(line("b")))); !st.Ok() {
+		t.Fatal(st)
+	}
+	b.close()
+	a.writeAt(line("a2"), uint64(len(line("a"))))
+	a.close()
+	if got, want := r.bodies(), line("b")+line("a")+line("a2"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_OrderIsThatOfTheFlushes: FLUSH is the ticket (G6).
+func TestFS_OrderIsThatOfTheFlushes(t *testing.T) {
+	r := newRig(t, Options{})
+	a, b := r.mustCreate(1, "a", 0), r.mustCreate(1, "b", 0)
+	b.writeAt(line("b"), 0)
+	a.writeAt(line("a"), 0)
+	a.flush()
+	b.flush()
+	b.release()
+	a.release()
+	if got, want := r.bodies(), line("a")+line("b"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_FlushStages proves F1 as far as it goes without a crash, and F2: the
+// bytes of a FLUSH are in the store, and nothing is published before the
+// RELEASE.
+func TestFS_FlushStages(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.mustCreate(1, "f", 0)
+	f.flush() // the empty one of the shell
+	if s := r.stats(); s != (queue.Stats{}) {
+		t.Errorf("after an empty flush: %+v", s)
+	}
+	f.writeAt(line("1"), 0)
+	f.flush()
+	if s := r.stats(); s.Staged != 1 || s.Ready != 0 {
+		t.Errorf("after the first flush: %+v", s)
+	}
+	f.writeAt(line("2")+"{", uint64(len(line("1"))))
+	f.flush()
+	if s := r.stats(); s.Staged != 3 || s.Ready != 0 || s.Dead != 0 {
+		t.Errorf("after the second flush: %+v", s)
+	}
+	f.writeAt(line("3")[1:], uint64(len(line("1")+line("2")))+1)
+	f.close()
+	if s := r.stats(); s.Staged != 0 || s.Ready != 3 || s.Dead != 0 {
+		t.Errorf("after the release: %+v", s)
+	}
+	if got, want := r.bodies(), line("1")+line("2")+line("3"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+	want := Stats{IngestedFilesTotal: 1, IngestedMessagesTotal: 3}
+	if got := r.fs.Stats(); got != want {
+		t.Errorf("stats are %+v, want %+v", got, want)
+	}
+}
+
+// TestFS_FlushCostsWhatIsNew: what was staged is neither decoded nor written
+// again, so that many children with one descriptor cost in proportion.
+func TestFS_FlushCostsWhatIsNew(t *testing.T) {
+	r := newRig(t, Options{})
+	count := &counting{Format: r.fs.opts.Format}
+	r.fs.opts.Format = count
+	f := r.mustCreate(1, "f", 0)
+	var want uint64
+	for i := range 100 {
+		text := line(fmt.Sprint(i))
+		f.writeAt(text, want)
+		want += uint64(len(text))
+		f.flush()
+		f.flush()
+	}
+	f.release()
+	if count.bytes != want {
+		t.Errorf("decoded %d bytes of %d", count.bytes, want)
+	}
+}
+
+type counting struct {
+	ingest.Format
+	bytes uint64
+}
+
+func (c *counting) Decode(data []byte, at ingest.Position) ingest.Result {
+	c.bytes += uint64(len(data))
+	return c.Format.Decode(data, at)
+}
+
+// TestFS_RewriteBeforeRelease: only the open file description itself may
+// replace what it staged.
+func TestFS_RewriteBeforeRelease(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.mustCreate(1, "f", 0)
+	f.writeAt(line("1")+line("2"), 0)
+	f.flush()
+	f.writeAt(line("x"), 0)
+	f.flush()
+	f.truncate(uint64(len(line("x"))))
+	f.close()
+	if got, want := r.bodies(), line("x"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+	if s := r.stats(); s.Staged != 0 || s.Dead != 0 {
+		t.Errorf("left behind: %+v", s)
+	}
+}
+
+// TestFS_LargeFile: a file of many pieces, with a line longer than a piece.
+func TestFS_LargeFile(t *testing.T) {
+	r := newRig(t, Options{})
+	long := strings.TrimSuffix(line("long"), "}\n") + `, "x": "` + strings.Repeat("y", 3*pieceSize) + "\"}\n"
+	text := long
+	for len(text) < 6*pieceSize {
+		text += long[:len(long)/8] + "\n" + strings.Repeat(line("short"), 1000)
+	}
+	f := r.mustCreate(1, "f", 0)
+	for at := 0; at < len(text); at += maxWrite {
+		if st := f.writeAt(text[at:min(at+maxWrite, len(text))], uint64(at)); !st.Ok() {
+			t.Fatal(st)
+		}
+	}
+	f.close()
+	lines, torn := strings.Count(text, "\n"), strings.Count(text, "y\n")
+	if s := r.stats(); s.Ready != uint64(lines-torn) || s.Dead != uint64(torn) || torn == 0 {
+		t.Errorf("%d lines, %d of them torn, gave %+v", lines, torn, s)
+	}
+	if got := r.fs.Stats().BufferedBytes; got != 0 {
+		t.Errorf("%d bytes are still buffered", got)
+	}
+}
+
+// TestFS_BadLines proves G4 for lines: a bad one is set aside with its reason.
+func TestFS_BadLines(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.mustCreate(7, "f", 0)
+	f.writeAt(line("1")+"garbage\n"+line("2")+`{"torn`, 0)
+	f.close()
+	if got, want := r.bodies(), line("1")+line("2"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+	var got []string
+	for m, err := range r.route.Dead() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d %s %s %d %q", m.Line, m.Reason, m.File, m.UID, m.Body))
+	}
+	want := `2 not-json f 7 "garbage\n"` + "\n" + `4 torn-last-line f 7 "{\"torn"`
+	if s := strings.Join(got, "\n"); s != want {
+		t.Errorf("dead letters\n%s\nwant\n%s", s, want)
+	}
+}
+
+// TestFS_NamesArePrivate proves F5.
+func TestFS_NamesArePrivate(t *testing.T) {
+	r := newRig(t, Options{})
+	mine := r.mustCreate(1, "f", 0)
+	mine.writeAt(line("mine"), 0)
+	for _, uid := range []uint32{2, 0} {
+		if _, st := r.lookup(uid, "f"); st != fuse.ENOENT {
+			t.Errorf("user %d looks it up: %v", uid, st)
+		}
+		h := r.header(uid, rootNode)
+		if st := r.fs.Unlink(nil, &h, "f"); st != fuse.ENOENT {
+			t.Errorf("user %d unlinks it: %v", uid, st)
+		}
+		f, st := r.create(uid, "f", syscall.O_EXCL)
+		if !st.Ok() {
+			t.Errorf("user %d creates it: %v", uid, st)
+		}
+		f.close()
+	}
+	// A user who got hold of the node reads nothing and harms nothing.
+	theirs, st := r.open(2, mine.node, syscall.O_RDWR)
+	if !st.Ok() || theirs.read(100) != "" {
+		t.Errorf("user 2 opens the node: %v", st)
+	}
+	theirs.writeAt(line("theirs"), 0)
+	theirs.close()
+	in := fuse.SetAttrIn{}
+	in.InHeader, in.Valid = r.header(2, mine.node), fuse.FATTR_SIZE
+	var out fuse.AttrOut
+	if st := r.fs.SetAttr(nil, &in, &out); st != fuse.EPERM {
+		t.Errorf("user 2 truncates the node: %v", st)
+	}
+	mine.close()
+	if got, want := r.bodies(), line("theirs")+line("mine"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_ClosedNamesAreGone: once a file is flushed its name is free, though
+// its RELEASE is late.
+func TestFS_ClosedNamesAreGone(t *testing.T) {
+	r := newRig(t, Options{})
+	a := r.mustCreate(1, "f", syscall.O_EXCL)
+	if _, st := r.create(1, "f", syscall.O_EXCL); st != fuse.Status(syscall.EEXIST) {
+		t.Errorf("second exclusive create of an open name: %v", st)
+	}
+	a.writeAt(line("a"), 0)
+	a.flush()
+	if _, st := r.lookup(1, "f"); st != fuse.ENOENT {
+		t.Errorf("lookup of a flushed name: %v", st)
+	}
+	b := r.mustCreate(1, "f", syscall.O_EXCL)
+	a.release()
+	if node, st := r.lookup(1, "f"); !st.Ok() || node != b.node {
+		t.Errorf("lookup after the older file's release: node %d, %v", node, st)
+	}
+	b.close()
+	if _, st := r.lookup(1, "f"); st != fuse.ENOENT {
+		t.Errorf("lookup of a released name: %v", st)
+	}
+	if len(r.fs.nodes)+len(r.fs.names)+len(r.fs.handles) != 0 {
+		t.Errorf("left in the tables: %d nodes, %d names, %d handles", len(r.fs.nodes), len(r.fs.names), len(r.fs.handles))
+	}
+}
+
+// TestFS_OpenAfterRelease: an OPEN that lost the race with the last RELEASE
+// gets a fresh file and not ESTALE.
+func TestFS_OpenAfterRelease(t *testing.T) {
+	r := newRig(t, Options{})
+	a := r.mustCreate(1, "f", 0)
+	a.close()
+	b, st := r.open(1, a.node, syscall.O_WRONLY)
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	b.writeAt(line("b"), 0)
+	b.close()
+	if got, want := r.bodies(), line("b"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_Unlink: what close or fsync has promised stays (G1); the rest goes.
+func TestFS_Unlink(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.mustCreate(1, "f", 0)
+	f.writeAt(line("promised"), 0)
+	f.flush()
+	f.writeAt(line("not promised"), uint64(len(line("promised"))))
+	h := r.header(1, rootNode)
+	if st := r.fs.Unlink(nil, &h, "f"); !st.Ok() {
+		t.Fatal(st)
+	}
+	f.close()
+	if got, want := r.bodies(), line("promised"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_RenameOver: what had the new name goes on without one.
+func TestFS_RenameOver(t *testing.T) {
+	r := newRig(t, Options{})
+	a, b := r.mustCreate(1, "a", 0), r.mustCreate(1, "b", 0)
+	a.writeAt(line("a"), 0)
+	b.writeAt(line("b"), 0)
+	in := fuse.RenameIn{InHeader: r.header(1, rootNode), Newdir: rootNode}
+	if st := r.fs.Rename(nil, &in, "a", "b"); !st.Ok() {
+		t.Fatal(st)
+	}
+	if node, st := r.lookup(1, "b"); !st.Ok() || node != a.node {
+		t.Errorf("b is node %d, %v, want a's", node, st)
+	}
+	b.close()
+	if node, st := r.lookup(1, "b"); !st.Ok() || node != a.node {
+		t.Errorf("after the old file's release b is node %d, %v, want a's", node, st)
+	}
+	a.close()
+	if got, want := r.bodies(), line("b")+line("a"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_Refusals: what is refused has the errno that programs expect.
+func TestFS_Refusals(t *testing.T) {
+	r := newRig(t, Options{FileLimit: 100, BufferLimit: 150})
+	for name, want := range map[string]syscall.Errno{
+		strings.Repeat("x", 256): syscall.ENAMETOOLONG,
+		".hidden":                syscall.EOPNOTSUPP,
+		"a.tmp":                  syscall.EOPNOTSUPP,
+	} {
+		if _, st := r.create(1, name, 0); st != fuse.Status(want) {
+			t.Errorf("create %.10q: %v, want %v", name, st, want)
+		}
+	}
+	f, g := r.mustCreate(1, strings.Repeat("x", 255), 0), r.mustCreate(1, "g", 0)
+	if st := f.writeAt("x", 100); st != fuse.Status(syscall.EFBIG) {
+		t.Errorf("write behind the limit: %v", st)
+	}
+	if st := f.writeAt(strings.Repeat("x", 100), 0); !st.Ok() {
+		t.Errorf("write up to the limit: %v", st)
+	}
+	if st := g.writeAt(strings.Repeat("x", 60), 0); st != fuse.Status(syscall.ENOSPC) {
+		t.Errorf("write over the buffers: %v", st)
+	}
+	f.close()
+	if st := g.writeAt(strings.Repeat("x", 60), 0); !st.Ok() {
+		t.Errorf("write after room was made: %v", st)
+	}
+	g.close()
+	in := fuse.OpenIn{InHeader: r.header(1, rootNode)}
+	if st := r.fs.OpenDir(nil, &in, new(fuse.OpenOut)); st != fuse.EACCES {
+		t.Errorf("a user lists the mount: %v", st)
+	}
+}
+
+// TestFS_Drain: no new files, and those that are open are waited for.
+func TestFS_Drain(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.mustCreate(1, "f", 0)
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := r.fs.Drain(short); err == nil {
+		t.Error("Drain with an open file returned nil")
+	}
+	if _, st := r.create(1, "g", 0); st != fuse.EROFS {
+		t.Errorf("create while draining: %v", st)
+	}
+	f.writeAt(line("f"), 0)
+	done := make(chan error)
+	go func() { done <- r.fs.Drain(t.Context()) }()
+	f.close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got, want := r.bodies(), line("f"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_StatusSnapshot: a status file has its true size and does not change
+// while it is open.
+func TestFS_StatusSnapshot(t *testing.T) {
+	n := 0
+	r := newRig(t, Options{Status: []StatusFile{{Name: "n", Content: func() []byte {
+		n++
+		return bytes.Repeat([]byte("x"), n)
+	}}}})
+	look := func() (node, ino, size uint64) {
+		in := r.header(1, statusNode)
+		var out fuse.EntryOut
+		if st := r.fs.Lookup(nil, &in, "n", &out); !st.Ok() {
+			t.Fatal(st)
+		}
+		return out.NodeId, out.Attr.Ino, out.Attr.Size
+	}
+	first, ino, size := look()
+	f, st := r.open(1, first, syscall.O_RDONLY)
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	second, ino2, size2 := look()
+	if first == second || ino != ino2 || size != 1 || size2 != 2 {
+		t.Errorf("nodes %d and %d, inodes %d and %d, sizes %d and %d", first, second, ino, ino2, size, size2)
+	}
+	if got := f.read(10); got != "x" {
+		t.Errorf("the open file reads %q", got)
+	}
+	if _, st := r.open(0, first, syscall.O_WRONLY); st != fuse.EACCES {
+		t.Errorf("open for writing: %v", st)
+	}
+	f.release()
+	r.fs.Forget(first, 1)
+	r.fs.Forget(second, 1)
+	if len(r.fs.statuses) != 0 {
+		t.Errorf("%d snapshots are kept", len(r.fs.statuses))
+	}
+}
+
+// TestFS_PanicIsEIO: a bug costs one request.
+func TestFS_PanicIsEIO(t *testing.T) {
+	r := newRig(t, Options{})
+	if st := r.fs.recovered("bug"); st != fuse.EIO || r.fs.Stats().PanicsTotal != 1 {
+		t.Errorf("a panic gave %v and %+v", st, r.fs.Stats())
+	}
+}
