@@ -44,6 +44,14 @@ func isDead(dir string) (bool, error) {
 	case !info.IsDir():
 		return false, fmt.Errorf("%q: %w", dir, syscall.ENOTDIR)
 	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return false, err
+	}
+	// The root of a file system is node 1 of FUSE and nothing else here.
+	if st := info.Sys().(*syscall.Stat_t); fs.Type == unix.FUSE_SUPER_MAGIC && st.Ino == rootNode {
+		return false, errors.New("a file system is mounted there already: unmount it first")
+	}
 	return false, nil
 }
 

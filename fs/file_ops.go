@@ -126,17 +126,21 @@ func part(b []byte, offset uint64, n int) []byte {
 
 // Flush comes at each close of each descriptor of the file. See the package
 // document.
-func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status { return fs.sync(in.Fh) }
+func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	return fs.sync(in.Fh, true)
+}
 
-// Fsync promises as much as Flush.
-func (fs *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status { return fs.sync(in.Fh) }
+// Fsync promises as much as Flush, but is no close.
+func (fs *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	return fs.sync(in.Fh, false)
+}
 
-func (fs *FS) sync(fh uint64) fuse.Status {
+func (fs *FS) sync(fh uint64, closing bool) fuse.Status {
 	h := fs.handle(fh)
 	if h == nil || !h.writer {
 		return fuse.OK
 	}
-	err := fs.stageNew(h)
+	err := fs.stageNew(h, closing)
 	if err != nil {
 		fs.errors.Add(1)
 	}

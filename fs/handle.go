@@ -128,8 +128,9 @@ func (fs *FS) reserve(n int64) error {
 	return nil
 }
 
-// stageNew makes what is new durable, and is the ticket for the file's place.
-func (fs *FS) stageNew(h *handle) error {
+// stageNew makes what is new durable, and is the ticket for the file's place. If
+// this is a close, the name is free for others from then on.
+func (fs *FS) stageNew(h *handle, closing bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for h.dirty && !h.abandoned {
@@ -137,7 +138,9 @@ func (fs *FS) stageNew(h *handle) error {
 			return err
 		}
 	}
-	h.closed.Store(true)
+	if closing {
+		h.closed.Store(true)
+	}
 	return nil
 }
 
@@ -216,7 +219,7 @@ func (fs *FS) finish(h *handle) {
 	if !h.writer {
 		return
 	}
-	if err := fs.stageNew(h); err != nil {
+	if err := fs.stageNew(h, true); err != nil {
 		fs.lost(h, err)
 	}
 	h.mu.Lock()

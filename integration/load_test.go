@@ -24,7 +24,8 @@ func TestMount_WritersDoNotWaitForBroker(t *testing.T) {
 	node := brokerNode(t)
 	q := newQueue(t, node)
 	stopBroker(t, node)
-	s := startSpool(t, node.URL(), "--exchange", q.Exchange)
+	s := newSpool(t, plainBinary, node.URL(), "--exchange", q.Exchange)
+	s.start()
 
 	start := time.Now()
 	reports := startWriters(t, s.dir, loadWriters, loadFiles, false).finish()

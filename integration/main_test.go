@@ -15,8 +15,9 @@ import (
 	"spoolfs/integration/rabbit"
 )
 
-// binary is the program under test; built by TestMain.
-var binary string
+// The program under test, built by TestMain: with the race detector, and as it
+// ships for tests that measure.
+var raceBinary, plainBinary string
 
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(writerEnv); spec != "" {
@@ -32,10 +33,13 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "spoolfs")
-	if out, err := exec.Command("go", "build", "-race", "-o", binary, "spoolfs/cmd/spoolfs").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-		return 1
+	raceBinary, plainBinary = filepath.Join(dir, "race", "spoolfs"), filepath.Join(dir, "plain", "spoolfs")
+	for _, args := range [][]string{{"-race", "-o", raceBinary}, {"-o", plainBinary}} {
+		args = append(append([]string{"build"}, args...), "spoolfs/cmd/spoolfs")
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
 	}
 	defer func() {
 		if broker.node != nil {

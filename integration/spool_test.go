@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 // spool is a running program with its mount.
 type spool struct {
 	t      testing.TB
+	binary string
 	dir    string // the mountpoint
 	store  string
 	args   []string
@@ -48,11 +48,19 @@ func (o *output) String() string {
 }
 
 // startSpool mounts a spool for the length of the test and waits until it is
-// ready. The broker URL goes through the environment, as a password should.
+// ready.
 func startSpool(t testing.TB, brokerURL string, args ...string) *spool {
 	t.Helper()
+	s := newSpool(t, raceBinary, brokerURL, args...)
+	s.start()
+	return s
+}
+
+// newSpool prepares a spool and does not start it.
+func newSpool(t testing.TB, binary, brokerURL string, args ...string) *spool {
+	t.Helper()
 	base := t.TempDir()
-	s := &spool{t: t, dir: filepath.Join(base, "mnt"), store: filepath.Join(base, "store"), args: args}
+	s := &spool{t: t, binary: binary, dir: filepath.Join(base, "mnt"), store: filepath.Join(base, "store")}
 	// Users other than root must get through to the mount.
 	for dir := base; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -64,7 +72,6 @@ func startSpool(t testing.TB, brokerURL string, args ...string) *spool {
 	}
 	t.Cleanup(s.cleanup)
 	s.args = append([]string{"--store", s.store, "--broker", brokerURL}, args...)
-	s.start()
 	return s
 }
 
@@ -78,10 +85,10 @@ func (s *spool) start() {
 func (s *spool) launch() {
 	s.t.Helper()
 	s.stdout, s.stderr = &output{}, &output{}
-	s.cmd = exec.Command(binary, append(append([]string{"mount"}, s.args...), s.dir)...)
+	s.cmd = exec.Command(s.binary, append(append([]string{"mount"}, s.args...), s.dir)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.stdout, s.stderr
-	// A test binary that is killed must not leave a mount behind for ever.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The race detector would wait a second at exit.
+	s.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -147,7 +154,7 @@ func (s *spool) wait() int {
 }
 
 func (s *spool) cleanup() {
-	if s.cmd != nil {
+	if s.exited != nil {
 		s.cmd.Process.Kill()
 		<-s.exited
 		if strings.Contains(s.stderr.String(), "DATA RACE") || s.t.Failed() {
@@ -246,5 +253,3 @@ func (s *spool) names() []string {
 func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
-
-var _ io.Writer = (*output)(nil)

@@ -1,0 +1,170 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"spoolfs/integration/rabbit"
+)
+
+// corpusDir holds files of Sarracenia with the messages that Sarracenia sent.
+const corpusDir = "../fs/ingest/testdata/corpus"
+
+// corpusCase is expected.json of a case.
+type corpusCase struct {
+	File        string
+	Assume      struct{ Exchange string } `json:"assume_config"`
+	DeadLetters []struct {
+		Line   int
+		Reason string
+	} `json:"dead_letters"`
+	Messages []struct {
+		Line       int
+		RoutingKey string `json:"routing_key"`
+		Properties struct {
+			ContentType     string          `json:"content_type"`
+			ContentEncoding string          `json:"content_encoding"`
+			DeliveryMode    uint8           `json:"delivery_mode"`
+			Headers         *map[string]any `json:"headers"`
+		}
+		Body string
+	}
+}
+
+func readCase(t testing.TB, name string) (c corpusCase, file string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(corpusDir, name, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c, filepath.Join(corpusDir, name, c.File)
+}
+
+// TestMount_CorpusThroughBroker: what a consumer gets is what Sarracenia would
+// have sent, byte for byte, and message ids that are ours. What is no message is
+// set aside and does not hold up the rest (G4).
+func TestMount_CorpusThroughBroker(t *testing.T) {
+	node := brokerNode(t)
+	for _, name := range []string{
+		"01-c-v03-shim-events", "02-c-v03-cpump-outlet", "03-c-v03-invalid-json", "04-c-v03-long-topic",
+		"30-torn-last-line", "60-not-json", "62-missing-or-wrong-fields", "70-many-small",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, file := readCase(t, name)
+			q := newQueue(t, node)
+			s := startSpool(t, node.URL(), "--exchange", q.Exchange)
+			s.sh(fmt.Sprintf(`cp %q $M/`, file))
+			got := consume(t, q, len(c.Messages))
+			ids := map[string]bool{}
+			for i, want := range c.Messages {
+				checkDelivery(t, got[i], want.RoutingKey, want.Body)
+				p, headers := want.Properties, got[i].Headers
+				if got[i].ContentType != p.ContentType || got[i].ContentEncoding != p.ContentEncoding || got[i].DeliveryMode != p.DeliveryMode {
+					t.Errorf("line %d: properties are %+v, want %+v", want.Line, got[i], p)
+				}
+				if (headers == nil) != (p.Headers == nil) || p.Headers != nil && !reflect.DeepEqual(headers, *p.Headers) {
+					t.Errorf("line %d: headers are %v, want %v", want.Line, headers, p.Headers)
+				}
+				if id := got[i].MessageID; !strings.HasSuffix(id, fmt.Sprintf("-%d", want.Line)) || ids[id] {
+					t.Errorf("line %d: message id is %q", want.Line, id)
+				}
+				ids[got[i].MessageID] = true
+			}
+			s.untilSent()
+			if st := s.status(); st.Queue.Dead != uint64(len(c.DeadLetters)) {
+				t.Errorf("%d dead letters, want %d", st.Queue.Dead, len(c.DeadLetters))
+			}
+			if names := s.names(); len(names) != 1 {
+				t.Errorf("the mount lists %q", names)
+			}
+		})
+	}
+}
+
+func checkDelivery(t testing.TB, got rabbit.Delivery, key, body string) {
+	t.Helper()
+	if got.Key != key {
+		t.Errorf("routing key is %q, want %q", got.Key, key)
+	}
+	if string(got.Body) != body {
+		t.Errorf("body is\n%q\nwant\n%q", got.Body, body)
+	}
+}
+
+// TestMount_BrokerComesAndGoes: the broker is stopped and killed while messages
+// flow. Everything arrives; what arrives twice has the same message id.
+func TestMount_BrokerComesAndGoes(t *testing.T) {
+	node := brokerNode(t)
+	q := newQueue(t, node)
+	s := startSpool(t, node.URL(), "--exchange", q.Exchange)
+	const writers, files = 4, 100
+	for round := range 2 {
+		w := startWriters(t, s.dir, writers, files, false)
+		before := s.status().Publisher.ConfirmedTotal
+		s.until("publishing", func() bool { return s.status().Publisher.ConfirmedTotal > before })
+		if round == 0 {
+			stopBroker(t, node)
+		} else if err := node.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		reports := w.finish()
+		s.until("aware of the loss", func() bool { return s.status().Publisher.State == "waiting" })
+		startBroker(t, node)
+		s.untilSent()
+		got, err := q.Drain(limit(t, time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkArrivals(t, reports, withoutRepeats(t, got))
+	}
+}
+
+// withoutRepeats drops repeats, which must have the same message id and body.
+func withoutRepeats(t testing.TB, got []rabbit.Delivery) []rabbit.Delivery {
+	t.Helper()
+	var once []rabbit.Delivery
+	bodies := map[string]string{}
+	for _, d := range got {
+		body, repeated := bodies[d.MessageID]
+		switch {
+		case !repeated:
+			bodies[d.MessageID] = string(d.Body)
+			once = append(once, d)
+		case body != string(d.Body):
+			t.Errorf("message id %s has two bodies", d.MessageID)
+		}
+	}
+	if n := len(got) - len(once); n > 1024 {
+		t.Errorf("%d repeats, want at most the window", n)
+	} else {
+		t.Logf("%d messages, %d repeats", len(once), n)
+	}
+	return once
+}
+
+// TestMount_ExchangeIsDeclared: the first message of a site finds the exchange
+// made, and a message that no queue wants is confirmed and counted, as a topic
+// exchange means it.
+func TestMount_ExchangeIsDeclared(t *testing.T) {
+	node := brokerNode(t)
+	s := startSpool(t, node.URL(), "--exchange", "xs_nobody")
+	s.sh(fmt.Sprintf(`echo '%s' > $M/f`, record("a")))
+	s.until("confirmed", func() bool { return s.status().Publisher.ConfirmedTotal == 1 })
+	out, err := node.Ctl(limit(t, time.Minute), "list_exchanges", "name", "type", "durable")
+	if err != nil || !strings.Contains(out, "xs_nobody\ttopic\ttrue") {
+		t.Errorf("exchanges are %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(s.dir, ".status", "publisher"))
+	if err != nil || !strings.Contains(string(text), "returned_total 1\n") {
+		t.Errorf("%v in\n%s", err, text)
+	}
+}

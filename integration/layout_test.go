@@ -1,0 +1,58 @@
+package integration
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// arrows are the imports between the packages of the project, tests apart. A
+// new one is a change of the design: imports point at queue.
+var arrows = map[string][]string{
+	"spoolfs/queue":              {},
+	"spoolfs/fs/ingest":          {"spoolfs/queue"},
+	"spoolfs/fs":                 {"spoolfs/fs/ingest", "spoolfs/queue"},
+	"spoolfs/publisher":          {"spoolfs/queue"},
+	"spoolfs/publisher/amqp":     {"spoolfs/publisher", "spoolfs/queue"},
+	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/ingest", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
+	"spoolfs/integration/rabbit": {},
+	"spoolfs/integration/demo":   {"spoolfs/integration/rabbit"},
+}
+
+// owners are the only importers of each foreign dependency.
+var owners = map[string][]string{
+	"github.com/cockroachdb/pebble/v2": {"spoolfs/queue"},
+	"github.com/hanwen/go-fuse/v2":     {"spoolfs/fs"},
+	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit"},
+	"github.com/alecthomas/kong":       {"spoolfs/cmd/spoolfs"},
+}
+
+// TestLayout compares the imports with the design.
+func TestLayout(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "spoolfs/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range lines(string(out)) {
+		words := strings.Fields(text)
+		pkg, imports := words[0], words[1:]
+		want, known := arrows[pkg]
+		if !known {
+			if pkg != "spoolfs/integration" {
+				t.Errorf("package %s is not in the design", pkg)
+			}
+			continue
+		}
+		for _, imp := range imports {
+			if strings.HasPrefix(imp, "spoolfs/") && !slices.Contains(want, imp) {
+				t.Errorf("%s imports %s: the design has no such arrow", pkg, imp)
+			}
+			for foreign, allowed := range owners {
+				if (imp == foreign || strings.HasPrefix(imp, foreign+"/")) && !slices.Contains(allowed, pkg) {
+					t.Errorf("%s imports %s, which belongs to %v", pkg, imp, allowed)
+				}
+			}
+		}
+	}
+}
