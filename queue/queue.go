@@ -65,7 +65,7 @@ func (q *Queue) open(exists bool) (err error) {
 		err = writeFormat(q.opts.FS, q.dir)
 	}
 	if err == nil {
-		q.db, err = pebble.Open(database, q.pebbleOptions())
+		q.db, err = pebble.Open(database, q.pebbleOptionsFor(q.lock))
 	}
 	if err == nil {
 		err = q.load()
@@ -93,10 +93,10 @@ func lockStore(fsys vfs.FS, database string, timeout time.Duration) (*pebble.Loc
 	}
 }
 
-func (q *Queue) pebbleOptions() *pebble.Options {
+func (q *Queue) pebbleOptionsFor(lock *pebble.Lock) *pebble.Options {
 	return &pebble.Options{
 		FS:                 q.opts.FS,
-		Lock:               q.lock,
+		Lock:               lock,
 		Logger:             pebbleLogger{q.opts.Logger},
 		FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize:       16 << 20,
