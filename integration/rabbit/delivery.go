@@ -1,0 +1,38 @@
+package rabbit
+
+import amqp "github.com/rabbitmq/amqp091-go"
+
+// Delivery is a message as a consumer gets it.
+type Delivery struct {
+	Exchange    string
+	Key         string
+	Redelivered bool
+
+	MessageID       string
+	ContentType     string
+	ContentEncoding string
+	DeliveryMode    uint8
+
+	// Headers is nil when the message has no header table and empty when its
+	// table is empty.
+	Headers map[string]any
+
+	Body []byte
+
+	tag uint64
+}
+
+func newDelivery(d amqp.Delivery) Delivery {
+	return Delivery{
+		Exchange:        d.Exchange,
+		Key:             d.RoutingKey,
+		Redelivered:     d.Redelivered,
+		MessageID:       d.MessageId,
+		ContentType:     d.ContentType,
+		ContentEncoding: d.ContentEncoding,
+		DeliveryMode:    d.DeliveryMode,
+		Headers:         d.Headers,
+		Body:            d.Body,
+		tag:             d.DeliveryTag,
+	}
+}

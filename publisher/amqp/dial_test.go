@@ -1,0 +1,246 @@
+package amqp
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"spoolfs/publisher"
+)
+
+func TestDial_DeclaresExchanges(t *testing.T) {
+	name := newName(t)
+	closeSession(t, dial(t, Options{Exchanges: []string{"", name, "amq.topic"}}))
+	withChannel(t, func(ch *amqp091.Channel) {
+		if err := declareTopic(ch, name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func withChannel(tb testing.TB, f func(*amqp091.Channel)) {
+	tb.Helper()
+	conn, err := amqp091.Dial(node.URL())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f(ch)
+}
+
+func TestDial_ExchangeIsOfAnotherType(t *testing.T) {
+	checkLeaks(t)
+	name := newName(t)
+	withChannel(t, func(ch *amqp091.Channel) {
+		if err := ch.ExchangeDeclare(name, "fanout", true, false, false, false, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	_, err := Dial(t.Context(), Options{URL: node.URL(), Exchanges: []string{name}})
+	wantErr(t, err, Lazy, "406")
+}
+
+// A user who may write, and no more.
+func TestDial_WithoutConfigurePermission(t *testing.T) {
+	q := declareQueue(t, nil)
+	user := newName(t)
+	ctl(t, "add_user", user, "secret")
+	ctl(t, "set_permissions", user, "^$", q.Exchange, "^$")
+
+	s := dial(t, Options{URL: urlOf(user, "secret"), Exchanges: []string{q.Exchange, q.Exchange}})
+	publish(t, s, publication(q.Exchange, 1))
+	if got := nextVerdict(t, s); got.Outcome != publisher.Confirmed {
+		t.Errorf("got %+v", got)
+	}
+	publish(t, s, publication("amq.topic", 2))
+	remaining(t, s)
+	wantErr(t, s.Err(), Lazy, "403")
+
+	_, err := Dial(t.Context(), Options{URL: urlOf(user, "secret"), Exchanges: []string{q.Exchange, newName(t)}})
+	wantErr(t, err, Lazy, "404")
+}
+
+// Guarantee 7, and that a refusal is known as one, at once.
+func TestDial_Refused(t *testing.T) {
+	checkLeaks(t)
+	for name, c := range map[string]struct {
+		url  string
+		text string
+	}{
+		"Password": {urlOf("guest", "s3cret"), "403"},
+		"User":     {urlOf("nobody", "s3cret"), "403"},
+		"Vhost":    {node.URL() + "nowhere", "530"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Dial(t.Context(), Options{URL: c.url})
+			wantErr(t, err, Lazy, c.text)
+			wantNoSecret(t, err)
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func wantNoSecret(tb testing.TB, err error) {
+	tb.Helper()
+	if strings.Contains(err.Error(), "s3") || strings.Contains(err.Error(), "cret") {
+		tb.Errorf("the password is in %q", err)
+	}
+}
+
+func TestDial_UnreadableURL(t *testing.T) {
+	for _, url := range []string{
+		"amqp://guest:s3#cret@127.0.0.1/",
+		"amqp://guest:s3?cret@127.0.0.1/",
+		"amqp://guest:s3%cret@127.0.0.1/",
+		"amqp://guest:s3 cret@127.0.0.1/",
+		"http://guest:s3cret@127.0.0.1/",
+	} {
+		_, err := Dial(t.Context(), Options{URL: url})
+		if err == nil {
+			t.Fatalf("%s: got no error", url)
+		}
+		wantNoSecret(t, err)
+	}
+}
+
+func TestDial_NobodyListens(t *testing.T) {
+	checkLeaks(t)
+	l := listen(t)
+	l.Close()
+	_, err := Dial(t.Context(), Options{URL: "amqp://guest:s3cret@" + l.Addr().String()})
+	wantErr(t, err, Retriable, l.Addr().String())
+	wantNoSecret(t, err)
+}
+
+func listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { l.Close() })
+	return l
+}
+
+// A peer that hangs up is no refusal, whatever the library makes of it. The
+// connection is cut at one point of the handshake after the other.
+func TestDial_PeerHangsUp(t *testing.T) {
+	checkLeaks(t)
+	q := declareQueue(t, nil)
+	r := newRelay(t)
+	var err error
+	for bytes := 0; bytes == 0 || err != nil; bytes += 11 {
+		r.allow(bytes)
+		var s *Session
+		s, err = Dial(t.Context(), Options{URL: r.url(), Exchanges: []string{q.Exchange}})
+		if err == nil {
+			s.Close()
+			t.Logf("a handshake takes %d bytes", bytes)
+		} else if Classify(err) != Retriable {
+			t.Errorf("cut after %d bytes: got class %d for %v", bytes, Classify(err), err)
+		}
+	}
+}
+
+func TestDial_BlackHole(t *testing.T) {
+	t.Run("Cancelled", func(t *testing.T) {
+		checkLeaks(t)
+		l := listen(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			conn, err := l.Accept()
+			cancel()
+			if err == nil {
+				defer conn.Close()
+				conn.Read(make([]byte, 100)) // its greeting
+				conn.Read(make([]byte, 100)) // its end
+			}
+		}()
+		start := time.Now()
+		_, err := Dial(ctx, Options{URL: "amqp://" + l.Addr().String()})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v", err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+	t.Run("Timeout", func(t *testing.T) {
+		checkLeaks(t)
+		l := listen(t) // the kernel accepts, nobody answers
+		_, err := Dial(t.Context(), Options{URL: "amqp://" + l.Addr().String(), DialTimeout: 100 * time.Millisecond})
+		wantErr(t, err, Retriable, "no answer within 100ms")
+	})
+}
+
+// The end of the context has no meaning for a session.
+func TestDial_ContextEndsLater(t *testing.T) {
+	q := declareQueue(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	checkLeaks(t)
+	s, err := Dial(ctx, Options{URL: node.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	publish(t, s, publication(q.Exchange, 1))
+	if got := nextVerdict(t, s); got.Outcome != publisher.Confirmed {
+		t.Errorf("got %+v", got)
+	}
+	closeSession(t, s)
+}
+
+func TestDial_TLS(t *testing.T) {
+	q := declareQueue(t, nil)
+	web := httptest.NewTLSServer(nil) // for its certificate
+	web.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}
+	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := tls.NewListener(listen(t), &tls.Config{Certificates: web.TLS.Certificates})
+	newRelayOn(t, l)
+	broker := "amqps://guest:guest@" + l.Addr().String() + "/"
+
+	s := dial(t, Options{URL: broker + "?cacertfile=" + file, Exchanges: []string{q.Exchange}})
+	publish(t, s, publication(q.Exchange, 1))
+	if got := nextVerdict(t, s); got.Outcome != publisher.Confirmed {
+		t.Errorf("got %+v", got)
+	}
+	closeSession(t, s)
+
+	_, err := Dial(t.Context(), Options{URL: broker})
+	wantErr(t, err, Retriable, "certificate")
+}
+
+// What an operator sees of the connection.
+func TestDial_ClientProperties(t *testing.T) {
+	dial(t, Options{Name: "a-host", Version: "1.2.3"})
+	wait(t, "the connection in the broker's list", func() bool {
+		out, err := node.Ctl(t.Context(), "list_connections", "client_properties")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(out, `{"connection_name","a-host"}`) &&
+			strings.Contains(out, `{"product","spoolfs"}`) &&
+			strings.Contains(out, `{"version","1.2.3"}`)
+	})
+}
