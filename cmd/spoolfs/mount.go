@@ -15,7 +15,7 @@ type mountCommand struct {
 	Mountpoint string `arg:"" help:"Directory to mount on."`
 
 	Store       string `required:"" placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there."`
-	Broker      string `placeholder:"URL" help:"amqp://user:password@host:port/vhost, or \"stdout:\" to print each message as a JSON line. A password is best kept out of the command line: set SPOOLFS_MOUNT_BROKER."`
+	Broker      string `placeholder:"URL" help:"amqp://user:password@host:port/vhost, or \"stdout:\" to print each message as a JSON line. A password is best given in the environment, where other users do not see it."`
 	Exchange    string `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
 	TopicPrefix string `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
 	Window      int    `default:"1024" placeholder:"N" help:"Messages that may be unconfirmed at a time (${default})."`
