@@ -1,0 +1,69 @@
+# spoolfs: files that are written into the mount are published to RabbitMQ.
+# "make" alone shows what can be made.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+GO ?= go
+
+# How hard "make chaos" tries.
+CHECKS ?= 2000
+
+# How long "make bench" measures each benchmark.
+BENCHTIME ?= 2s
+
+# These start RabbitMQ or measure times: one after the other, and last.
+SLOW := ./publisher/amqp ./integration/...
+
+# The revision goes into the program where git can read it, which it refuses
+# for another user's clone.
+BUILDVCS := $(shell git rev-parse --verify --quiet HEAD >/dev/null 2>&1 && echo auto || echo false)
+
+.PHONY: help
+help: ## show this help
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: deps build ## watch 1,000 messages outlive a RabbitMQ that is away (as root, less than a minute)
+	$(GO) build -buildvcs=false -o bin/demo ./integration/demo
+	@bin/demo
+
+.PHONY: test
+test: deps lint unit slow ## run all tests and checks, as CI does
+
+.PHONY: build
+build: ## build bin/spoolfs
+	$(GO) build -trimpath -buildvcs=$(BUILDVCS) -o bin/spoolfs ./cmd/spoolfs
+
+.PHONY: deps
+deps: ## install what building and testing need, through apt (as root)
+	@.ci/install
+
+.PHONY: lint
+lint: ## check the format of the code, vet it, and run staticcheck
+	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { printf 'not formatted, run gofmt -w:\n%s\n' "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+.PHONY: unit
+unit: ## run the tests that need no broker
+	$(GO) test -race -count=1 -timeout=10m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SLOW))")
+
+.PHONY: slow
+slow: ## run the tests that need a broker: of AMQP, and of the whole program
+	$(GO) test -race -count=1 -timeout=30m -p=1 $(SLOW)
+
+.PHONY: chaos
+chaos: deps ## crash the store and kill the daemon far more often than the tests do (CHECKS=2000)
+	$(GO) test -count=1 -timeout=2h -run='^TestQueue_CrashLosesNothing$$' -v ./queue -rapid.checks=$(CHECKS)
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run=Killed -v ./integration
+
+.PHONY: bench
+bench: deps ## run the benchmarks (BENCHTIME=2s)
+	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m -p=1 ./queue ./fs/ingest ./publisher/amqp
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
