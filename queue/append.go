@@ -15,13 +15,8 @@ func (r *Route) Append(ms []Message) error {
 	}
 	defer r.q.end()
 	values := encodeAll(ms)
-	b := r.q.db.NewBatch()
-	defer b.Close()
-	e, err := r.append(b, values)
-	if err == nil {
-		err = r.q.waitSync(b)
-	}
-	if err != nil {
+	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), values)
+	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.name, err)
 	}
 	r.q.mu.Lock()
@@ -31,20 +26,21 @@ func (r *Route) Append(ms []Message) error {
 	return nil
 }
 
-// append applies the batch. The numbers are those of an extent until they are
-// on disk, so that nothing is published that a crash could take back.
-func (r *Route) append(b *pebble.Batch, values []value) (*extent, error) {
+// submitAppend submits the batch. The numbers are those of an extent until they
+// are on disk, so that nothing is published that a crash could take back.
+func (r *Route) submitAppend(b *pebble.Batch, values []value) (*extent, *write, error) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, since: time.Now()}
 	added, err := writeRecords(b, r.id, e.lo, values)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.count.next = e.hi
 	r.count.pending.add(added.messages)
 	r.count.dead.add(added.dead)
 	r.addExtentLocked(e)
-	// Synced by the caller: Q1.
-	return e, r.q.applyLocked(b, r, true)
+	// Synced: Q1.
+	w, err := r.q.submitLocked(b, r, true)
+	return e, w, err
 }

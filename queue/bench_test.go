@@ -49,7 +49,7 @@ func BenchmarkStage(b *testing.B) {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			bodies := corpusBodies(b)
 			_, r := openQueue(b, Options{})
-			db, err := pebble.Open(filepath.Join(b.TempDir(), "bare"), r.q.pebbleOptionsFor(nil))
+			db, err := pebble.Open(filepath.Join(b.TempDir(), "bare"), new(engine).pebbleOptions(&r.q.opts))
 			if err != nil {
 				b.Fatal(err)
 			}

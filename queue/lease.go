@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,10 +21,15 @@ type Lease struct {
 
 // Lease hands out the next messages, at most max, and waits for the first one.
 //
-// Errors: that of ctx, ErrClosed, ErrFault.
+// While the queue is parked it waits. Errors: that of ctx, ErrClosed.
 func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
 	for {
 		leases, wait, err := r.tryLease(uint64(max))
+		if errors.Is(err, ErrFault) {
+			if err = r.q.awaitResume(ctx); err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("lease from route %q: %w", r.name, err)
 		}
@@ -44,6 +50,28 @@ func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
 			return nil, err
 		}
 	}
+}
+
+// awaitResume waits until the queue is not parked any more.
+func (q *Queue) awaitResume(ctx context.Context) error {
+	q.mu.Lock()
+	resumed := q.resumed
+	if q.parked == nil {
+		// The fault is so new that keepOpen has not seen it.
+		resumed = nil
+	}
+	q.mu.Unlock()
+	soon := time.NewTimer(minReopenWait)
+	defer soon.Stop()
+	select {
+	case <-resumed:
+	case <-soon.C:
+	case <-q.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // noWait is how long Lease waits when nothing but wake will bring a message.

@@ -8,21 +8,41 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// load reads routes, counters and stages. What it reads is in proportion to the
-// number of routes and stages, never to the number of messages.
+// image is what a store says about itself.
+type image struct {
+	q      *Queue
+	routes map[string]*Route
+	stages map[FileID]*Stage
+}
+
+// load opens an engine and takes up what the store holds. What it reads is in
+// proportion to the number of routes and stages, never to that of messages.
 func (q *Queue) load() error {
-	if err := q.eachRow([]byte{kindRoute}, []byte{kindRoute + 1}, q.loadRoute); err != nil {
+	e, err := openEngine(q.database(), &q.opts, func(e *engine) { q.faults <- e })
+	if err != nil {
 		return err
 	}
-	return q.eachRow([]byte{kindStage}, []byte{kindStage + 1}, q.loadStage)
+	q.engine = e
+	im := &image{q: q, routes: map[string]*Route{}, stages: map[FileID]*Stage{}}
+	if err := q.eachRow([]byte{kindRoute}, []byte{kindRoute + 1}, im.addRoute); err != nil {
+		return errors.Join(err, e.close())
+	}
+	if err := q.eachRow([]byte{kindStage}, []byte{kindStage + 1}, im.addStage); err != nil {
+		return errors.Join(err, e.close())
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.adoptLocked(im)
+	return nil
 }
 
 // errStop ends eachRow early, without an error.
 var errStop = errors.New("stop")
 
 // eachRow calls f for each row from key lo up to hi.
-func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) error {
-	it, err := q.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) (err error) {
+	defer recoverFatal(&err)
+	it, err := q.engine.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return err
 	}
@@ -35,8 +55,8 @@ func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) error {
 	return err
 }
 
-func (q *Queue) loadRoute(key, value []byte) error {
-	r := newRoute(q, binary.BigEndian.Uint32(key[1:]))
+func (im *image) addRoute(key, value []byte) error {
+	r := newRoute(im.q, binary.BigEndian.Uint32(key[1:]))
 	err := eachField(value, func(tag uint64, content []byte) error {
 		if tag == tagRouteName {
 			r.name = string(content)
@@ -49,12 +69,12 @@ func (q *Queue) loadRoute(key, value []byte) error {
 	if err := r.load(); err != nil {
 		return fmt.Errorf("route %q: %w", r.name, err)
 	}
-	q.routes[r.name] = r
+	im.routes[r.name] = r
 	return nil
 }
 
 func (r *Route) load() error {
-	value, closer, err := r.q.db.Get(routeKey(kindCounters, r.id))
+	value, closer, err := r.q.engine.db.Get(routeKey(kindCounters, r.id))
 	if err == nil {
 		r.count, err = decodeCounters(value)
 		closer.Close()
@@ -70,19 +90,19 @@ func (r *Route) load() error {
 	})
 }
 
-// loadStage takes up the head or a chunk of a stage. The head sorts first.
-func (q *Queue) loadStage(key, value []byte) error {
+// addStage takes up the head or a chunk of a stage. The head sorts first.
+func (im *image) addStage(key, value []byte) error {
 	var file FileID
 	copy(file[:], key[1:])
 	if len(key) == len(stageKey(file)) {
-		s, err := q.decodeStage(file, value)
+		s, err := im.decodeStage(file, value)
 		if err != nil {
 			return fmt.Errorf("stage %s: %w", file, err)
 		}
-		q.stages[file] = s
+		im.stages[file] = s
 		return nil
 	}
-	s := q.stages[file]
+	s := im.stages[file]
 	if s == nil {
 		return fmt.Errorf("%w: chunk of stage %s without its head", ErrCorrupt, file)
 	}
@@ -90,8 +110,8 @@ func (q *Queue) loadStage(key, value []byte) error {
 }
 
 // decodeStage reads the head of a stage.
-func (q *Queue) decodeStage(file FileID, value []byte) (*Stage, error) {
-	s := &Stage{q: q, file: file}
+func (im *image) decodeStage(file FileID, value []byte) (*Stage, error) {
+	s := &Stage{q: im.q, file: file}
 	var route, uid, held uint64
 	numbers := map[uint64]*uint64{
 		tagStageRoute: &route, tagStageTicket: &s.ticket, tagStageUID: &uid,
@@ -112,7 +132,7 @@ func (q *Queue) decodeStage(file FileID, value []byte) (*Stage, error) {
 	}
 	s.info.UID, s.info.Held = uint32(uid), held != 0
 	s.entries = int(s.content.all().count)
-	for _, r := range q.routes {
+	for _, r := range im.routes {
 		if uint64(r.id) == route {
 			s.route = r
 			return s, nil

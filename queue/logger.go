@@ -1,20 +1,26 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 )
 
 // pebbleLogger passes what Pebble says to slog. Pebble calls Fatalf where it
-// cannot go on, such as a commit on a full disk. Its own logger ends the process
-// there, and one that returned would be worse: the synced write would return
-// nil and be gone after the next start (measured). So Fatalf panics, and
-// Queue.applyLocked turns the panic of its own goroutine into ErrFault. In a
-// goroutine of Pebble's the panic ends the process, and what was put is safe.
-type pebbleLogger struct{ log *slog.Logger }
+// cannot go on, such as a commit or a change of its manifest on a full disk. Its
+// own logger ends the process there, and one that returned would be worse: the
+// synced write would return nil and be gone after the next start (measured). So
+// Fatalf does not return: in a goroutine of ours it panics, and recoverFatal
+// turns that into an error; one of Pebble's ends there, with its deferred
+// functions. In both cases the engine has failed.
+type pebbleLogger struct {
+	log  *slog.Logger
+	fail func(error)
+}
 
 // pebbleFatal is the value of that panic.
-type pebbleFatal struct{ reason string }
+type pebbleFatal struct{ err error }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
 	l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
@@ -25,5 +31,26 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 }
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	panic(pebbleFatal{fmt.Sprintf(format, args...)})
+	err := errors.New(fmt.Sprintf(format, args...))
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			err = cause // ENOSPC is to be known as such
+		}
+	}
+	l.fail(err)
+	if ours() {
+		panic(pebbleFatal{err})
+	}
+	runtime.Goexit()
+}
+
+// recoverFatal turns the panic of Fatalf into an error.
+func recoverFatal(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case pebbleFatal:
+		*err = errors.Join(*err, p.err)
+	default:
+		panic(p)
+	}
 }

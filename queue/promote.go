@@ -25,9 +25,11 @@ func (r *Route) promote(now time.Time, max uint64) error {
 	r.nextDue = 0 // from here on it tells of new ones
 	r.q.mu.Unlock()
 
-	b := r.q.db.NewBatch()
-	defer b.Close()
+	b := r.q.engine.db.NewBatch()
 	found, err := r.moveDue(b, now, max)
+	if err == nil {
+		err = r.q.await(r.submitPromotion(b, found))
+	}
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	if err != nil {
@@ -42,9 +44,18 @@ func (r *Route) promote(now time.Time, max uint64) error {
 			r.behind.add(span{seq, seq + 1})
 		}
 	}
+	return nil
+}
+
+func (r *Route) submitPromotion(b *pebble.Batch, found due) (*write, error) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
 	r.count.delayed.sub(found.size)
 	r.count.pending.add(found.size)
-	return r.q.applyLocked(b, r, false)
+	for _, seq := range found.seqs {
+		r.reading.add(span{seq, seq + 1}) // the head must not pass them
+	}
+	return r.q.submitLocked(b, r, false)
 }
 
 // moveDue adds to b what makes due messages ready.

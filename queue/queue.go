@@ -15,21 +15,31 @@ import (
 )
 
 // Queue is an open store. Its methods may be called from any goroutine.
+//
+// When the disk fails or is full, the queue parks: what is under way gets an
+// ErrFault, the database is opened again until that succeeds, and the queue goes
+// on where the disk says it was. Leases are dropped by that, and their messages
+// are ready again.
 type Queue struct {
 	dir  string
 	opts Options
 	lock *pebble.Lock
-	db   *pebble.DB
 
-	// done is closed when the queue closes or fails, and wakes who waits.
-	done   chan struct{}
-	active sync.WaitGroup // operations under way
+	// done is closed when the queue closes. Operations under way are counted,
+	// background is the goroutine that reopens.
+	done       chan struct{}
+	active     sync.WaitGroup
+	background sync.WaitGroup
+	faults     chan *engine
 
-	mu     sync.Mutex // see Locks in doc.go
-	routes map[string]*Route
-	stages map[FileID]*Stage
-	stop   error // ErrClosed or an ErrFault once done is closed
-	closed bool
+	mu      sync.Mutex // see Locks in doc.go
+	engine  *engine    // changes only while no operation is under way
+	routes  map[string]*Route
+	stages  map[FileID]*Stage
+	parked  error         // an ErrFault while there is no engine to use
+	resumed chan struct{} // closed when that is over
+	closed  bool
+	parks   uint64
 }
 
 // Open opens the store in dir, and makes it if it is not there. It returns the
@@ -44,37 +54,36 @@ func Open(dir string, opts Options) (*Queue, []*Stage, error) {
 		return nil, nil, fmt.Errorf("open store %q: %w", dir, err)
 	}
 	q := &Queue{
-		dir: dir, opts: opts, done: make(chan struct{}),
+		dir: dir, opts: opts, done: make(chan struct{}), faults: make(chan *engine, 1),
 		routes: map[string]*Route{}, stages: map[FileID]*Stage{},
 	}
 	if err := q.open(exists); err != nil {
 		return nil, nil, fmt.Errorf("open store %q: %w", dir, err)
 	}
+	q.background.Go(q.keepOpen)
 	return q, q.openStages(), nil
 }
 
 func (q *Queue) open(exists bool) (err error) {
-	database := q.opts.FS.PathJoin(q.dir, databaseDir)
-	if err := q.opts.FS.MkdirAll(database, 0o700); err != nil {
+	if err := q.opts.FS.MkdirAll(q.database(), 0o700); err != nil {
 		return err
 	}
-	if q.lock, err = lockStore(q.opts.FS, database, q.opts.LockTimeout); err != nil {
+	if q.lock, err = lockStore(q.opts.FS, q.database(), q.opts.LockTimeout); err != nil {
 		return err
 	}
 	if !exists {
 		err = writeFormat(q.opts.FS, q.dir)
 	}
 	if err == nil {
-		q.db, err = pebble.Open(database, q.pebbleOptionsFor(q.lock))
-	}
-	if err == nil {
 		err = q.load()
 	}
 	if err != nil {
-		err = errors.Join(err, q.closeStore())
+		return errors.Join(err, q.lock.Close())
 	}
-	return err
+	return nil
 }
+
+func (q *Queue) database() string { return q.opts.FS.PathJoin(q.dir, databaseDir) }
 
 // lockStore takes the lock of the database. A process that was killed holds it
 // until the kernel has taken it apart, so it waits a little.
@@ -93,17 +102,6 @@ func lockStore(fsys vfs.FS, database string, timeout time.Duration) (*pebble.Loc
 	}
 }
 
-func (q *Queue) pebbleOptionsFor(lock *pebble.Lock) *pebble.Options {
-	return &pebble.Options{
-		FS:                 q.opts.FS,
-		Lock:               lock,
-		Logger:             pebbleLogger{q.opts.Logger},
-		FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize:       16 << 20,
-		CacheSize:          16 << 20,
-	}
-}
-
 // Close stops all operations and closes the store. Stages that are open stay
 // staged and are handed back by the next Open.
 func (q *Queue) Close() error {
@@ -113,35 +111,22 @@ func (q *Queue) Close() error {
 		return nil
 	}
 	q.closed = true
-	q.haltLocked(ErrClosed)
+	close(q.done)
 	q.mu.Unlock()
+	q.background.Wait()
 	q.active.Wait()
-	return q.closeStore()
-}
-
-func (q *Queue) closeStore() error {
-	var err error
-	if q.db != nil {
-		err = q.closeDatabase()
-	}
-	if q.lock != nil {
-		err = errors.Join(err, q.lock.Close())
-	}
-	return err
-}
-
-// closeDatabase closes Pebble, which panics if it has failed before.
-func (q *Queue) closeDatabase() (err error) {
-	defer recoverFatal(&err)
-	return q.db.Close()
+	return errors.Join(q.engine.close(), q.lock.Close())
 }
 
 // begin enters an operation that uses the database; end leaves it.
 func (q *Queue) begin() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.stop != nil {
-		return q.stop
+	if q.closed {
+		return ErrClosed
+	}
+	if q.parked != nil {
+		return q.parked
 	}
 	q.active.Add(1)
 	return nil
@@ -149,63 +134,22 @@ func (q *Queue) begin() error {
 
 func (q *Queue) end() { q.active.Done() }
 
-// haltLocked makes all further operations fail with reason.
-func (q *Queue) haltLocked(reason error) {
-	if q.stop == nil {
-		q.stop = reason
-		close(q.done)
-	}
-}
-
-// applyLocked writes a batch and the counters of its route. With sync the
-// caller must wait for Batch.SyncWait once it has let go of q.mu: the order of
-// the log is then the order of the calls, and the wait is shared.
-func (q *Queue) applyLocked(b *pebble.Batch, r *Route, sync bool) error {
-	if q.stop != nil {
-		return q.stop
-	}
+// submitLocked hands over a batch with the counters of its route. The caller
+// awaits it once it has let go of q.mu.
+func (q *Queue) submitLocked(b *pebble.Batch, r *Route, sync bool) (*write, error) {
 	r.count.head = r.headLocked()
-	err := b.Set(routeKey(kindCounters, r.id), r.count.encode(), nil)
-	if err == nil {
-		err = q.commit(b, sync)
+	if err := b.Set(routeKey(kindCounters, r.id), r.count.encode(), nil); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrFault, err)
-		q.haltLocked(err)
-	}
-	return err
+	return q.engine.submit(b, sync), nil
 }
 
-func (q *Queue) commit(b *pebble.Batch, sync bool) (err error) {
-	defer recoverFatal(&err)
-	if sync {
-		return q.db.ApplyNoSyncWait(b, pebble.Sync)
+// await waits for what submitLocked has returned.
+func (q *Queue) await(w *write, err error) error {
+	if w == nil || err != nil {
+		return err
 	}
-	return q.db.Apply(b, pebble.NoSync)
-}
-
-// waitSync waits until a batch that was applied with sync is on stable storage.
-func (q *Queue) waitSync(b *pebble.Batch) error {
-	err := b.SyncWait()
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("%w: sync: %w", ErrFault, err)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.haltLocked(err)
-	return err
-}
-
-// recoverFatal turns the panic of pebbleLogger.Fatalf into an error.
-func recoverFatal(err *error) {
-	switch p := recover().(type) {
-	case nil:
-	case pebbleFatal:
-		*err = errors.Join(*err, errors.New(p.reason))
-	default:
-		panic(p)
-	}
+	return q.engine.await(w)
 }
 
 // openStages lists the stages of each route in the order of their last Put.

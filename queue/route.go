@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Route is one FIFO of messages. Routes do not wait for each other.
@@ -60,17 +58,14 @@ func (q *Queue) Route(name string) (*Route, error) {
 		return nil, err
 	}
 	defer q.end()
-	r, b, err := q.routeLocked(name)
-	if b != nil && err == nil {
-		err = q.waitSync(b)
-	}
-	if err != nil {
+	r, w, err := q.submitRoute(name)
+	if err = q.await(w, err); err != nil {
 		return nil, fmt.Errorf("route %q: %w", name, err)
 	}
 	return r, nil
 }
 
-func (q *Queue) routeLocked(name string) (*Route, *pebble.Batch, error) {
+func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if r := q.routes[name]; r != nil {
@@ -80,16 +75,16 @@ func (q *Queue) routeLocked(name string) (*Route, *pebble.Batch, error) {
 	r.name = name
 	w := newFieldWriter(len(name))
 	w.text(tagRouteName, name)
-	b := q.db.NewBatch()
+	b := q.engine.db.NewBatch()
 	if err := b.Set(routeKey(kindRoute, r.id), w.finish(), nil); err != nil {
 		return nil, nil, err
 	}
 	// Synced, since rows that name the route by its number follow.
-	if err := q.applyLocked(b, r, true); err != nil {
-		return nil, nil, err
+	sent, err := q.submitLocked(b, r, true)
+	if err == nil {
+		q.routes[name] = r
 	}
-	q.routes[name] = r
-	return r, b, nil
+	return r, sent, err
 }
 
 // Name returns the name of the route.

@@ -24,12 +24,18 @@ func (r *Route) Nack(l *Lease, retryAt time.Time) error {
 	m.Attempts++
 	value := encodeRecord(&m)
 	due := max(retryAt.UnixNano(), 1)
-	defer r.signal() // Lease may have to wait for less long
-	return r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
+	err := r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
 		r.count.delayed.add(tally{1, uint64(len(value))})
-		r.dueLocked(due)
 		return b.Set(delayedKey(r.id, due, l.seq), value, nil)
 	})
+	if err == nil {
+		// Only now promote would find it.
+		r.q.mu.Lock()
+		r.dueLocked(due)
+		r.q.mu.Unlock()
+		r.signal() // Lease may have to wait for less long
+	}
+	return err
 }
 
 // dueLocked notes that a message is due; 0 is none.
@@ -58,35 +64,32 @@ func (r *Route) settle(leases []*Lease, with func(*pebble.Batch, *Lease) error) 
 		return fmt.Errorf("settle in route %q: %w", r.name, err)
 	}
 	defer r.q.end()
-	b := r.q.db.NewBatch()
-	defer b.Close()
-	err := r.settleLocked(b, leases, with)
-	if err != nil {
+	if err := r.q.await(r.submitSettle(r.q.engine.db.NewBatch(), leases, with)); err != nil {
 		return fmt.Errorf("settle in route %q: %w", r.name, err)
 	}
 	return nil
 }
 
-func (r *Route) settleLocked(b *pebble.Batch, leases []*Lease, with func(*pebble.Batch, *Lease) error) error {
+func (r *Route) submitSettle(b *pebble.Batch, leases []*Lease, with func(*pebble.Batch, *Lease) error) (*write, error) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	for _, l := range leases {
 		if l.settled {
-			return fmt.Errorf("%w: %s", ErrNotLeased, l.ID)
+			return nil, fmt.Errorf("%w: %s", ErrNotLeased, l.ID)
 		}
 	}
 	for _, l := range leases {
 		r.endLeaseLocked(l)
 		r.count.pending.sub(tally{1, l.bytes})
 		if err := b.Delete(seqKey(kindMessage, r.id, l.seq), nil); err != nil {
-			return err
+			return nil, err
 		}
 		if err := with(b, l); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	r.trimLeasedLocked()
-	return r.q.applyLocked(b, r, false)
+	return r.q.submitLocked(b, r, false)
 }
 
 // Requeue makes messages ready again, in their old places, without counting an

@@ -35,6 +35,11 @@ type Stage struct {
 	content content
 	ticket  uint64 // the first number of the last Put
 	ended   bool
+
+	// owed says that the owner has ended the stage while the queue was parked,
+	// or by a write that was lost: it is to be done when the store is open
+	// again. discard says how it was ended.
+	owed, discard bool
 }
 
 // The tags of the head of a stage, in the envelope of fields.go.
@@ -101,16 +106,12 @@ func (s *Stage) Put(keep int, add []Message) error {
 	}
 	defer s.q.end()
 	values := encodeAll(add)
-	b := s.q.db.NewBatch()
-	defer b.Close()
+	b := s.q.engine.db.NewBatch()
 	cut, err := s.cut(b, keep)
+	if err == nil {
+		err = s.q.await(s.put(b, cut, values))
+	}
 	if err != nil {
-		return fmt.Errorf("stage %q: %w", s.info.File, err)
-	}
-	if err := s.put(b, cut, values); err != nil {
-		return fmt.Errorf("stage %q: %w", s.info.File, err)
-	}
-	if err := s.q.waitSync(b); err != nil {
 		return fmt.Errorf("stage %q: %w", s.info.File, err)
 	}
 	return nil
@@ -133,35 +134,35 @@ func encodeAll(ms []Message) []value {
 	return values
 }
 
-// put gives numbers to values, registers them and applies the batch.
-func (s *Stage) put(b *pebble.Batch, cut cutting, values []value) error {
+// put gives numbers to values, registers them and submits the batch.
+func (s *Stage) put(b *pebble.Batch, cut cutting, values []value) (*write, error) {
 	r := s.route
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	if s.ended {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	s.cutLocked(cut)
 	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, stage: s, since: time.Now()}
 	added, err := writeRecords(b, r.id, e.lo, values)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.q.stages[s.file] = s
 	s.ticket = e.lo
 	if len(values) > 0 {
 		if err := s.addChunkLocked(b, e); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	s.entries += len(values)
 	s.content.add(added)
 	r.count.staged.add(added.all())
 	if err := b.Set(stageKey(s.file), s.encode(), nil); err != nil {
-		return err
+		return nil, err
 	}
-	// Synced by the caller: this is what close(2) waits for (Q1).
-	return s.q.applyLocked(b, r, true)
+	// Synced: this is what close(2) waits for (Q1).
+	return s.q.submitLocked(b, r, true)
 }
 
 // addChunkLocked registers the numbers of e. Numbers that follow those of the

@@ -1,55 +1,71 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
 // Commit makes the messages of the stage ready and its dead letters visible.
-// The stage has ended then, whatever Commit returns: if the queue failed, the
-// next Open hands it back.
-func (s *Stage) Commit() error { return s.end(true) }
+// The stage has ended then. If the queue is parked it is done as soon as the
+// store is open again; if the process ends before that, the next Open hands the
+// stage back.
+func (s *Stage) Commit() error { return s.end(false) }
 
-// Discard removes what the stage holds.
-func (s *Stage) Discard() error { return s.end(false) }
+// Discard removes what the stage holds; see Commit.
+func (s *Stage) Discard() error { return s.end(true) }
 
-func (s *Stage) end(commit bool) error {
-	if err := s.q.begin(); err != nil {
+func (s *Stage) end(discard bool) error {
+	err := s.tryEnd(discard)
+	if errors.Is(err, ErrFault) {
+		s.q.mu.Lock()
+		defer s.q.mu.Unlock()
+		s.ended, s.owed, s.discard = true, true, discard
+		// Where the batch was lost, the stage is still there.
+		s.q.stages[s.file] = s
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("end stage %q: %w", s.info.File, err)
 	}
-	defer s.q.end()
-	b := s.q.db.NewBatch()
-	defer b.Close()
-	var c cutting
-	if !commit {
-		var err error
-		if c, err = s.cut(b, 0); err != nil {
-			return fmt.Errorf("discard stage %q: %w", s.info.File, err)
-		}
-	}
-	if err := s.endLocked(b, commit, c); err != nil {
-		return fmt.Errorf("end stage %q: %w", s.info.File, err)
-	}
-	s.route.signal()
 	return nil
 }
 
-func (s *Stage) endLocked(b *pebble.Batch, commit bool, c cutting) error {
+func (s *Stage) tryEnd(discard bool) error {
+	if err := s.q.begin(); err != nil {
+		return err
+	}
+	defer s.q.end()
+	b := s.q.engine.db.NewBatch()
+	var c cutting
+	if discard {
+		var err error
+		if c, err = s.cut(b, 0); err != nil {
+			return err
+		}
+	}
+	err := s.q.await(s.submitEnd(b, discard, c))
+	s.route.signal()
+	return err
+}
+
+func (s *Stage) submitEnd(b *pebble.Batch, discard bool, c cutting) (*write, error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
-	if s.ended {
-		return nil
+	if s.ended && !s.owed {
+		return nil, nil
 	}
-	s.ended = true
-	if s.q.stages[s.file] == nil {
-		return nil // nothing was ever put
+	s.ended, s.owed = true, false
+	if s.q.stages[s.file] == nil || s.ticket == 0 && s.entries == 0 {
+		delete(s.q.stages, s.file)
+		return nil, nil // nothing was ever put
 	}
 	delete(s.q.stages, s.file)
 	if err := s.deleteHead(b); err != nil {
-		return err
+		return nil, err
 	}
-	if !commit {
+	if discard {
 		s.cutLocked(c)
 	}
 	count := &s.route.count
@@ -59,9 +75,9 @@ func (s *Stage) endLocked(b *pebble.Batch, commit bool, c cutting) error {
 	for _, e := range s.extents {
 		s.route.dropExtentLocked(e, true)
 	}
-	// Not synced: if this batch is lost, the stage is handed back by the next
-	// Open and committed then (or discarded: see Who syncs in doc.go).
-	return s.q.applyLocked(b, s.route, false)
+	// A commit is not synced: if it is lost, the stage is there again, and is
+	// committed then. A discard that was lost would be committed too.
+	return s.q.submitLocked(b, s.route, discard)
 }
 
 // deleteHead removes the rows that make this a stage.

@@ -109,7 +109,7 @@ func (r *Route) gapsLocked(max int) spans {
 // oldest returns the time of the first message within the given numbers.
 func (r *Route) oldest(within spans) (time.Time, error) {
 	for _, sp := range within {
-		it, err := r.q.db.NewIter(&pebble.IterOptions{
+		it, err := r.q.engine.db.NewIter(&pebble.IterOptions{
 			LowerBound: seqKey(kindMessage, r.id, sp.lo),
 			UpperBound: seqKey(kindMessage, r.id, sp.hi),
 		})
