@@ -14,11 +14,13 @@ import (
 // A store is a directory:
 //
 //	FORMAT   one line: "spoolfs store 1"
+//	LOCK     locked by the process that has the store open
 //	db/      the Pebble database
 const (
 	formatFile    = "FORMAT"
 	formatPrefix  = "spoolfs store "
 	formatVersion = 1
+	lockFile      = "LOCK"
 	databaseDir   = "db"
 )
 

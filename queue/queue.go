@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -23,7 +24,7 @@ import (
 type Queue struct {
 	dir  string
 	opts Options
-	lock *pebble.Lock
+	lock io.Closer
 
 	// done is closed when the queue closes. Operations under way are counted,
 	// background is the goroutine that reopens.
@@ -68,7 +69,7 @@ func (q *Queue) open(exists bool) (err error) {
 	if err := q.opts.FS.MkdirAll(q.database(), 0o700); err != nil {
 		return err
 	}
-	if q.lock, err = lockStore(q.opts.FS, q.database(), q.opts.LockTimeout); err != nil {
+	if q.lock, err = lockStore(q.opts.FS, q.dir, q.opts.LockTimeout); err != nil {
 		return err
 	}
 	if !exists {
@@ -85,11 +86,11 @@ func (q *Queue) open(exists bool) (err error) {
 
 func (q *Queue) database() string { return q.opts.FS.PathJoin(q.dir, databaseDir) }
 
-// lockStore takes the lock of the database. A process that was killed holds it
+// lockStore takes the lock of the store. A process that was killed holds it
 // until the kernel has taken it apart, so it waits a little.
-func lockStore(fsys vfs.FS, database string, timeout time.Duration) (*pebble.Lock, error) {
+func lockStore(fsys vfs.FS, dir string, timeout time.Duration) (io.Closer, error) {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
-		lock, err := pebble.LockDirectory(database, fsys)
+		lock, err := fsys.Lock(fsys.PathJoin(dir, lockFile))
 		if err == nil {
 			return lock, nil
 		}
