@@ -15,7 +15,10 @@ func (r *Route) Append(ms []Message) error {
 	}
 	defer r.q.end()
 	values := encodeAll(ms)
-	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), values)
+	if err := r.admit(ms, values); err != nil {
+		return fmt.Errorf("append to route %q: %w", r.name, err)
+	}
+	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), ms, values)
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.name, err)
 	}
@@ -28,7 +31,7 @@ func (r *Route) Append(ms []Message) error {
 
 // submitAppend submits the batch. The numbers are those of an extent until they
 // are on disk, so that nothing is published that a crash could take back.
-func (r *Route) submitAppend(b *pebble.Batch, values []value) (*extent, *write, error) {
+func (r *Route) submitAppend(b *pebble.Batch, ms []Message, values []value) (*extent, *write, error) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, since: time.Now()}
@@ -40,7 +43,30 @@ func (r *Route) submitAppend(b *pebble.Batch, values []value) (*extent, *write, 
 	r.count.pending.add(added.messages)
 	r.count.dead.add(added.dead)
 	r.addExtentLocked(e)
+	for uid, t := range sizeByUser(ms, values) {
+		r.q.chargeLocked(uid, t, tally{})
+	}
 	// Synced: Q1.
-	w, err := r.q.submitLocked(b, r, true)
+	w, err := r.q.submitLocked(b, true, r)
 	return e, w, err
+}
+
+func sizeByUser(ms []Message, values []value) map[uint32]tally {
+	sizes := map[uint32]tally{}
+	for i := range ms {
+		t := sizes[ms[i].UID]
+		t.add(tally{1, uint64(len(values[i].bytes))})
+		sizes[ms[i].UID] = t
+	}
+	return sizes
+}
+
+// admit asks for the users of all messages.
+func (r *Route) admit(ms []Message, values []value) error {
+	for uid, t := range sizeByUser(ms, values) {
+		if err := r.q.Admit(uid, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -49,11 +49,6 @@ func BenchmarkStage(b *testing.B) {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			bodies := corpusBodies(b)
 			_, r := openQueue(b, Options{})
-			db, err := pebble.Open(filepath.Join(b.TempDir(), "bare"), new(engine).pebbleOptions(&r.q.opts))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer db.Close()
 			stage := func(i int) error {
 				f := NewFileID()
 				s := r.NewStage(f, StageInfo{File: "post_retry.node1.4242", UID: 1000})
@@ -62,25 +57,43 @@ func BenchmarkStage(b *testing.B) {
 				}
 				return s.Commit()
 			}
-			bare := func(i int) error {
-				f := NewFileID()
-				m := corpusMessage(f, bodies[i%len(bodies)])
-				return db.Set(f[:], encodeRecord(&m), pebble.Sync)
-			}
-			var ours, floor time.Duration
-			n := 0
-			for b.Loop() {
-				const round = 256
-				ours += spread(b, writers, round, stage)
-				floor += spread(b, writers, round, bare)
-				n += round
-			}
-			b.ReportMetric(float64(n)/ours.Seconds(), "files/s")
-			b.ReportMetric(float64(n)/floor.Seconds(), "bare/s")
-			b.ReportMetric(floor.Seconds()/ours.Seconds(), "of-bare")
-			b.ReportMetric(0, "ns/op")
+			against(b, writers, stage, bareDB(b, r))
 		})
 	}
+}
+
+// bareDB returns a function that puts the record of a message into a database
+// of its own, synced.
+func bareDB(b *testing.B, r *Route) func(i int) error {
+	b.Helper()
+	bodies := corpusBodies(b)
+	db, err := pebble.Open(filepath.Join(b.TempDir(), "bare"), new(engine).pebbleOptions(&r.q.opts))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	return func(i int) error {
+		f := NewFileID()
+		m := corpusMessage(f, bodies[i%len(bodies)])
+		return db.Set(f[:], encodeRecord(&m), pebble.Sync)
+	}
+}
+
+// against runs ours and the floor in turns and reports their ratio.
+func against(b *testing.B, writers int, ours, floor func(i int) error) {
+	b.Helper()
+	var took [2]time.Duration
+	n := 0
+	for b.Loop() {
+		const round = 256
+		took[0] += spread(b, writers, round, ours)
+		took[1] += spread(b, writers, round, floor)
+		n += round
+	}
+	b.ReportMetric(float64(n)/took[0].Seconds(), "ours/s")
+	b.ReportMetric(float64(n)/took[1].Seconds(), "bare/s")
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "of-bare")
+	b.ReportMetric(0, "ns/op")
 }
 
 // spread runs f n times on a number of goroutines and returns how long it took.
@@ -104,4 +117,75 @@ func spread(b *testing.B, workers, n int, f func(i int) error) time.Duration {
 	}
 	wg.Wait()
 	return time.Since(start)
+}
+
+// BenchmarkAppend measures one batch of one message against a bare synced put.
+func BenchmarkAppend(b *testing.B) {
+	for _, writers := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			bodies := corpusBodies(b)
+			_, r := openQueue(b, Options{})
+			against(b, writers, func(i int) error {
+				return r.Append([]Message{corpusMessage(NewFileID(), bodies[i%len(bodies)])})
+			}, bareDB(b, r))
+		})
+	}
+}
+
+// BenchmarkLease measures lease and ack of messages with a short and a long
+// backlog behind them; the two take turns.
+func BenchmarkLease(b *testing.B) {
+	_, short := openQueue(b, Options{})
+	_, long := openQueue(b, Options{})
+	fill(b, short, 1000)
+	fill(b, long, longBacklog)
+	var times [2]time.Duration
+	n := 0
+	for b.Loop() {
+		const round = 1000
+		for i, r := range []*Route{short, long} {
+			b.StopTimer()
+			fill(b, r, round)
+			b.StartTimer()
+			start := time.Now()
+			drain(b, r, round)
+			times[i] += time.Since(start)
+		}
+		n += round
+	}
+	b.ReportMetric(float64(n)/times[0].Seconds(), "short/s")
+	b.ReportMetric(float64(n)/times[1].Seconds(), "long/s")
+	b.ReportMetric(times[0].Seconds()/times[1].Seconds(), "long-of-short")
+	b.ReportMetric(0, "ns/op")
+}
+
+// longBacklog is the backlog of BenchmarkLease.
+const longBacklog = 5_000_000
+
+// BenchmarkDiskBytes reports how many bytes on disk a byte of payload takes,
+// once the files have settled.
+func BenchmarkDiskBytes(b *testing.B) {
+	bodies := corpusBodies(b)
+	for b.Loop() {
+		q, r := openQueue(b, Options{})
+		payload := 0
+		for range 50 {
+			f := NewFileID()
+			ms := make([]Message, len(bodies))
+			for i, body := range bodies {
+				ms[i] = corpusMessage(f, body)
+				ms[i].ID, ms[i].Line = f.MessageID(uint32(i+1)), uint32(i+1)
+				payload += len(body)
+			}
+			if err := r.Append(ms); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := q.engine.compact(b.Context(), seqKey(kindMessage, r.id, 0), seqKey(kindMessage, r.id+1, 0)); err != nil {
+			b.Fatal(err)
+		}
+		m := q.engine.db.Metrics()
+		b.ReportMetric(float64(m.Total().TablesSize)/float64(payload), "disk/payload")
+	}
+	b.ReportMetric(0, "ns/op")
 }

@@ -16,6 +16,10 @@ type counters struct {
 	// numbers belong to stages. It only saves time: settled rows are deleted.
 	head uint64
 
+	// swept is where the next sweep begins: before it nothing is left but rows
+	// of stages.
+	swept uint64
+
 	pending tally // ready and leased
 	staged  tally // messages and dead letters of stages
 	delayed tally
@@ -34,14 +38,16 @@ const (
 	tagDelayedBytes
 	tagDead
 	tagDeadBytes
+	tagSwept
 )
 
 // byTag lists the numbers in the order of their tags.
-func (c *counters) byTag() [10]*uint64 {
-	return [10]*uint64{
+func (c *counters) byTag() [11]*uint64 {
+	return [11]*uint64{
 		&c.next, &c.head,
 		&c.pending.count, &c.pending.bytes, &c.staged.count, &c.staged.bytes,
 		&c.delayed.count, &c.delayed.bytes, &c.dead.count, &c.dead.bytes,
+		&c.swept,
 	}
 }
 

@@ -42,6 +42,7 @@
 //	's' file:16                head of a stage
 //	's' file:16 chunk:4        one Put of a stage: the sequence numbers it took
 //	't' route:4 due:8 seq:8    delayed message, due in nanoseconds since 1970
+//	'u' uid:4                  what a user has stored
 //
 // A message keeps the sequence number that it got from its Put. Whether it is
 // staged is told by the stage that covers its number and not by its own row, so

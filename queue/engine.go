@@ -94,7 +94,7 @@ func (e *engine) pebbleOptions(opts *Options) *pebble.Options {
 		CacheSize:          16 << 20,
 		// Pebble holds up writers where they cannot be reached if the flush
 		// that they wait for fails. makeRoom holds them up before that.
-		MemTableStopWritesThreshold: 4 * maxUnflushed,
+		MemTableStopWritesThreshold: 2 * maxUnflushed,
 		L0StopWritesThreshold:       1000,
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { e.fail(fmt.Errorf("background: %w", err)) },
@@ -109,8 +109,8 @@ func (e *engine) pebbleOptions(opts *Options) *pebble.Options {
 // memTableSize is the size of a memory table in bytes, maxUnflushed how many of
 // them may wait to be flushed.
 const (
-	memTableSize = 16 << 20
-	maxUnflushed = 4
+	memTableSize = 8 << 20
+	maxUnflushed = 2
 )
 
 // fence keeps an engine that has failed from changing the disk.

@@ -15,9 +15,18 @@ var (
 	// this program. It has not been touched; install that version.
 	ErrNewerStore = errors.New("store was written by a newer version")
 
-	// ErrFault says that the store has failed (disk full, I/O error) and takes
-	// nothing more. What was put before is safe. Reopen it to go on.
+	// ErrFault says that the store has failed (disk full, I/O error). What was
+	// put before is safe. The queue opens it again by itself; try again later.
 	ErrFault = errors.New("store has failed")
+
+	// ErrFull says that the queue holds as much as it may.
+	ErrFull = errors.New("queue is full")
+
+	// ErrUserShare says that the user holds as much as one user may.
+	ErrUserShare = errors.New("user's share of the queue is full")
+
+	// ErrDiskFull says that the rest of the disk is kept free.
+	ErrDiskFull = errors.New("disk is full")
 
 	// ErrNotLeased says that a lease was settled before.
 	ErrNotLeased = errors.New("message is not leased")

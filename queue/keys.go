@@ -10,6 +10,7 @@ const (
 	kindRoute    = 'r'
 	kindStage    = 's'
 	kindDelayed  = 't'
+	kindUser     = 'u'
 )
 
 func routeKey(kind byte, route uint32) []byte {

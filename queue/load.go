@@ -13,6 +13,8 @@ type image struct {
 	q      *Queue
 	routes map[string]*Route
 	stages map[FileID]*Stage
+	users  map[uint32]tally
+	stored tally
 }
 
 // load opens an engine and takes up what the store holds. What it reads is in
@@ -23,12 +25,14 @@ func (q *Queue) load() error {
 		return err
 	}
 	q.engine = e
-	im := &image{q: q, routes: map[string]*Route{}, stages: map[FileID]*Stage{}}
-	if err := q.eachRow([]byte{kindRoute}, []byte{kindRoute + 1}, im.addRoute); err != nil {
-		return errors.Join(err, e.close())
-	}
-	if err := q.eachRow([]byte{kindStage}, []byte{kindStage + 1}, im.addStage); err != nil {
-		return errors.Join(err, e.close())
+	im := &image{q: q, routes: map[string]*Route{}, stages: map[FileID]*Stage{}, users: map[uint32]tally{}}
+	for _, rows := range []struct {
+		kind byte
+		add  func(key, value []byte) error
+	}{{kindRoute, im.addRoute}, {kindStage, im.addStage}, {kindUser, im.addUser}} {
+		if err := q.eachRow([]byte{rows.kind}, []byte{rows.kind + 1}, rows.add); err != nil {
+			return errors.Join(err, e.close())
+		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

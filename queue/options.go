@@ -17,6 +17,9 @@ type Options struct {
 	// before them and is not committed yet. Default 100 ms.
 	CommitGrace time.Duration
 
+	// Limits bound what the queue takes.
+	Limits Limits
+
 	// Logger takes what Pebble reports. Default slog.Default.
 	Logger *slog.Logger
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -11,10 +12,17 @@ const (
 	maxReopenWait = 5 * time.Second
 )
 
-// keepOpen replaces engines that have failed, until the queue closes.
+// keepOpen replaces engines that have failed and does the housekeeping, until the
+// queue closes.
 func (q *Queue) keepOpen() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	for {
 		select {
+		case <-ticker.C:
+			if err := q.tend(); err != nil && !errors.Is(err, ErrFault) {
+				q.opts.Logger.Error("housekeeping", "error", err)
+			}
 		case <-q.done:
 			return
 		case e := <-q.faults:
@@ -34,11 +42,16 @@ func (q *Queue) replace(e *engine) {
 	q.opts.Logger.Error("the store has failed and is opened again", "error", e.err)
 	q.active.Wait()
 	e.abandon()
+	full := e.err
 	for wait := minReopenWait; ; wait = min(2*wait, maxReopenWait) {
+		if isFull(full) {
+			q.dropBallast()
+		}
 		err := q.load()
 		if err == nil {
 			break
 		}
+		full = err
 		q.mu.Lock()
 		q.parked = fmt.Errorf("%w: open again: %w", ErrFault, err)
 		q.mu.Unlock()
@@ -89,6 +102,8 @@ func (q *Queue) adoptLocked(im *image) {
 			q.routes[name] = now
 		}
 	}
+	q.users, q.stored = im.users, im.stored
+	clear(q.charged)
 	first := q.resumed == nil
 	for file, s := range q.stages {
 		if im.stages[file] == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"syscall"
@@ -37,8 +38,12 @@ type Queue struct {
 	engine  *engine    // changes only while no operation is under way
 	routes  map[string]*Route
 	stages  map[FileID]*Stage
-	parked  error         // an ErrFault while there is no engine to use
-	resumed chan struct{} // closed when that is over
+	limits  Limits
+	users   map[uint32]tally
+	charged map[uint32]bool // whose row the next batch writes
+	stored  tally           // the sum over all users
+	parked  error           // an ErrFault while there is no engine to use
+	resumed chan struct{}   // closed when that is over
 	closed  bool
 	parks   uint64
 }
@@ -56,7 +61,7 @@ func Open(dir string, opts Options) (*Queue, []*Stage, error) {
 	}
 	q := &Queue{
 		dir: dir, opts: opts, done: make(chan struct{}), faults: make(chan *engine, 1),
-		routes: map[string]*Route{}, stages: map[FileID]*Stage{},
+		routes: map[string]*Route{}, stages: map[FileID]*Stage{}, charged: map[uint32]bool{},
 	}
 	if err := q.open(exists); err != nil {
 		return nil, nil, fmt.Errorf("open store %q: %w", dir, err)
@@ -76,12 +81,26 @@ func (q *Queue) open(exists bool) (err error) {
 		err = writeFormat(q.opts.FS, q.dir)
 	}
 	if err == nil {
+		q.setLimits()
+		err = q.load()
+	}
+	if isFull(err) && q.dropBallast() {
 		err = q.load()
 	}
 	if err != nil {
 		return errors.Join(err, q.lock.Close())
 	}
 	return nil
+}
+
+// setLimits fills in the limits that depend on the file system.
+func (q *Queue) setLimits() {
+	total := uint64(math.MaxUint64)
+	if u, err := q.opts.FS.GetDiskUsage(q.dir); err == nil {
+		total = u.TotalBytes
+	}
+	q.limits = q.opts.Limits
+	q.limits.ensureDefaults(total)
 }
 
 func (q *Queue) database() string { return q.opts.FS.PathJoin(q.dir, databaseDir) }
@@ -135,13 +154,27 @@ func (q *Queue) begin() error {
 
 func (q *Queue) end() { q.active.Done() }
 
-// submitLocked hands over a batch with the counters of its route. The caller
-// awaits it once it has let go of q.mu.
-func (q *Queue) submitLocked(b *pebble.Batch, r *Route, sync bool) (*write, error) {
-	r.count.head = r.headLocked()
-	if err := b.Set(routeKey(kindCounters, r.id), r.count.encode(), nil); err != nil {
-		return nil, err
+// submitLocked hands over a batch with the counters of its routes and users. The
+// caller awaits it once it has let go of q.mu.
+func (q *Queue) submitLocked(b *pebble.Batch, sync bool, routes ...*Route) (*write, error) {
+	for _, r := range routes {
+		r.count.head = r.headLocked()
+		if err := b.Set(routeKey(kindCounters, r.id), r.count.encode(), nil); err != nil {
+			return nil, err
+		}
 	}
+	for uid := range q.charged {
+		var err error
+		if row := encodeUser(q.users[uid]); row != nil {
+			err = b.Set(userKey(uid), row, nil)
+		} else {
+			err = b.Delete(userKey(uid), nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	clear(q.charged)
 	return q.engine.submit(b, sync), nil
 }
 

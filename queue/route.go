@@ -33,10 +33,11 @@ type Route struct {
 	// from the disk at the moment.
 	reading spans
 
-	staged  []*extent // sorted by lo
-	leased  []*Lease  // sorted by seq; settled ones leave it lazily
-	settled int       // how many of leased are settled
-	nextDue int64     // of the first delayed message; 0 when there is none
+	staged   []*extent // sorted by lo
+	leased   []*Lease  // sorted by seq; settled ones leave it lazily
+	settled  int       // how many of leased are settled
+	unpacked uint64    // rows that were swept since the last compaction
+	nextDue  int64     // of the first delayed message; 0 when there is none
 }
 
 // extent is the range of numbers that one Put of a stage took.
@@ -80,7 +81,7 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 		return nil, nil, err
 	}
 	// Synced, since rows that name the route by its number follow.
-	sent, err := q.submitLocked(b, r, true)
+	sent, err := q.submitLocked(b, true, r)
 	if err == nil {
 		q.routes[name] = r
 	}

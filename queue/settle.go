@@ -26,6 +26,7 @@ func (r *Route) Nack(l *Lease, retryAt time.Time) error {
 	due := max(retryAt.UnixNano(), 1)
 	err := r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
 		r.count.delayed.add(tally{1, uint64(len(value))})
+		r.q.chargeLocked(l.UID, tally{1, uint64(len(value))}, tally{})
 		return b.Set(delayedKey(r.id, due, l.seq), value, nil)
 	})
 	if err == nil {
@@ -53,6 +54,7 @@ func (r *Route) DeadLetter(l *Lease, reason string) error {
 	value := encodeRecord(&m)
 	return r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
 		r.count.dead.add(tally{1, uint64(len(value))})
+		r.q.chargeLocked(l.UID, tally{1, uint64(len(value))}, tally{})
 		return b.Set(seqKey(kindDead, r.id, l.seq), value, nil)
 	})
 }
@@ -79,9 +81,7 @@ func (r *Route) submitSettle(b *pebble.Batch, leases []*Lease, with func(*pebble
 		}
 	}
 	for _, l := range leases {
-		r.endLeaseLocked(l)
-		r.count.pending.sub(tally{1, l.bytes})
-		if err := b.Delete(seqKey(kindMessage, r.id, l.seq), nil); err != nil {
+		if err := r.removeLeasedLocked(b, l); err != nil {
 			return nil, err
 		}
 		if err := with(b, l); err != nil {
@@ -89,7 +89,7 @@ func (r *Route) submitSettle(b *pebble.Batch, leases []*Lease, with func(*pebble
 		}
 	}
 	r.trimLeasedLocked()
-	return r.q.submitLocked(b, r, false)
+	return r.q.submitLocked(b, false, r)
 }
 
 // Requeue makes messages ready again, in their old places, without counting an

@@ -98,14 +98,20 @@ func (s *Stage) Len() int {
 // Put cuts the stage to its first keep entries, appends add, and returns when
 // all of it is on stable storage. The cost is that of what is cut and added.
 //
-// After an error the stage is as it was, or the queue has failed (ErrFault) and
+// Errors: those of Admit, ErrFault. After one the stage is as it was, or the queue has failed (ErrFault) and
 // will hand back, when it is opened again, either the old or the new list.
 func (s *Stage) Put(keep int, add []Message) error {
 	if err := s.q.begin(); err != nil {
 		return fmt.Errorf("stage %q: %w", s.info.File, err)
 	}
 	defer s.q.end()
+	for i := range add {
+		add[i].UID = s.info.UID // who is charged for it
+	}
 	values := encodeAll(add)
+	if err := s.q.Admit(s.info.UID, sizeOf(values)); err != nil && len(values) > 0 {
+		return fmt.Errorf("stage %q: %w", s.info.File, err)
+	}
 	b := s.q.engine.db.NewBatch()
 	cut, err := s.cut(b, keep)
 	if err == nil {
@@ -121,6 +127,14 @@ func (s *Stage) Put(keep int, add []Message) error {
 type value struct {
 	kind  byte
 	bytes []byte
+}
+
+func sizeOf(values []value) tally {
+	var t tally
+	for _, v := range values {
+		t.add(tally{1, uint64(len(v.bytes))})
+	}
+	return t
 }
 
 func encodeAll(ms []Message) []value {
@@ -158,11 +172,12 @@ func (s *Stage) put(b *pebble.Batch, cut cutting, values []value) (*write, error
 	s.entries += len(values)
 	s.content.add(added)
 	r.count.staged.add(added.all())
+	s.q.chargeLocked(s.info.UID, added.all(), tally{})
 	if err := b.Set(stageKey(s.file), s.encode(), nil); err != nil {
 		return nil, err
 	}
 	// Synced: this is what close(2) waits for (Q1).
-	return s.q.submitLocked(b, r, true)
+	return s.q.submitLocked(b, true, r)
 }
 
 // addChunkLocked registers the numbers of e. Numbers that follow those of the

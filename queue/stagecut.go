@@ -86,6 +86,7 @@ func (s *Stage) cutLocked(c cutting) {
 	s.entries = c.keep
 	s.content.sub(c.removed)
 	s.route.count.staged.sub(c.removed.all())
+	s.q.chargeLocked(s.info.UID, tally{}, c.removed.all())
 }
 
 func encodeChunk(sp span) []byte {

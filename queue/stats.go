@@ -91,18 +91,24 @@ func (r *Route) counts() (Stats, spans) {
 		s.Oldest = r.leased[0].Ingested
 		return s, nil
 	}
-	return s, r.gapsLocked(64)
+	return s, r.gapsLocked(span{r.cursor, r.count.next}, 64)
 }
 
-// gapsLocked lists the first ranges from the cursor on that no stage covers.
-func (r *Route) gapsLocked(max int) spans {
+// gapsLocked lists the first ranges within a span that no stage covers.
+func (r *Route) gapsLocked(within span, most int) spans {
 	var gaps spans
-	pos := r.cursor
-	for i := r.searchStagedLocked(pos); i < len(r.staged) && len(gaps) < max; i++ {
+	pos := within.lo
+	i := r.searchStagedLocked(pos)
+	if i > 0 {
+		pos = max(pos, r.staged[i-1].hi)
+	}
+	for ; i < len(r.staged) && r.staged[i].lo < within.hi && len(gaps) < most; i++ {
 		gaps.add(span{pos, r.staged[i].lo})
 		pos = r.staged[i].hi
 	}
-	gaps.add(span{pos, r.count.next})
+	if len(gaps) < most {
+		gaps.add(span{pos, within.hi})
+	}
 	return gaps
 }
 

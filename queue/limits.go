@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Limits bound what a queue takes. What is stored already stays whatever they
+// are, and leaves as it would have.
+type Limits struct {
+	// Bytes is how many bytes of records may be stored. Default half of the
+	// file system.
+	Bytes uint64
+
+	// Messages is how many messages may be stored, dead letters included.
+	// Default none.
+	Messages uint64
+
+	// UserShare is the part of both that one user may fill; root may fill all.
+	// Default 0.5.
+	UserShare float64
+
+	// FreeFloor is how many bytes the file system keeps free, so that there is
+	// room to publish and to delete. Default min(64 MiB, 1/16 of it).
+	FreeFloor uint64
+
+	// Ballast is the size in bytes of a file that is given up when the disk is
+	// full all the same, since somebody else filled it. Default as FreeFloor.
+	Ballast uint64
+}
+
+const (
+	defaultFloor     = 64 << 20
+	defaultUserShare = 0.5
+)
+
+// ensureDefaults fills in what depends on the file system.
+func (l *Limits) ensureDefaults(total uint64) {
+	small := min(defaultFloor, total/16)
+	if l.Bytes == 0 {
+		l.Bytes = total / 2
+	}
+	if l.UserShare == 0 {
+		l.UserShare = defaultUserShare
+	}
+	if l.FreeFloor == 0 {
+		l.FreeFloor = small
+	}
+	if l.Ballast == 0 {
+		l.Ballast = small
+	}
+}
+
+// Space is how much a queue holds and may still take, in bytes.
+type Space struct{ Used, Free uint64 }
+
+// Space returns what a user of df wants to know.
+func (q *Queue) Space() Space {
+	free, known := q.freeDisk()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := Space{Used: q.stored.bytes}
+	if q.limits.Bytes > s.Used {
+		s.Free = q.limits.Bytes - s.Used
+	}
+	if known {
+		s.Free = min(s.Free, free-min(free, q.limits.FreeFloor))
+	}
+	return s
+}
+
+// Admit says whether the queue would take more from a user: so many messages
+// with so many bytes of records in all.
+//
+// Errors: ErrFull, ErrUserShare, ErrDiskFull, ErrFault, ErrClosed.
+func (q *Queue) Admit(uid uint32, more tally) error {
+	free, known := q.freeDisk()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.limits
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.parked != nil:
+		return q.parked
+	case known && free < l.FreeFloor+more.bytes:
+		return fmt.Errorf("%w: %d bytes are free, %d are kept free", ErrDiskFull, free, l.FreeFloor)
+	case over(q.stored, more, l.Bytes, l.Messages, 1):
+		return fmt.Errorf("%w: %d messages of %d bytes are stored", ErrFull, q.stored.count, q.stored.bytes)
+	case uid != 0 && over(q.users[uid], more, l.Bytes, l.Messages, l.UserShare):
+		return fmt.Errorf("%w: user %d has %d messages of %d bytes", ErrUserShare, uid, q.users[uid].count, q.users[uid].bytes)
+	}
+	return nil
+}
+
+// over reports whether more does not fit into a share of the limits. A limit of
+// 0 messages is none.
+func over(have, more tally, bytes, messages uint64, share float64) bool {
+	full := func(have, more, limit uint64) bool {
+		return float64(have+more) > float64(limit)*share || have >= limit
+	}
+	return full(have.bytes, more.bytes, bytes) || messages != 0 && full(have.count, more.count, messages)
+}
+
+// freeDisk asks the file system. Where it cannot tell, as in memory, there is
+// no floor.
+func (q *Queue) freeDisk() (uint64, bool) {
+	u, err := q.opts.FS.GetDiskUsage(q.dir)
+	return u.AvailBytes, err == nil
+}
+
+// isFull reports whether an error says that the disk is full.
+func isFull(err error) bool { return errors.Is(err, errNoSpace) || errors.Is(err, errQuota) }

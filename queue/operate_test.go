@@ -1,0 +1,240 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// checkScan compares counters with a scan.
+func checkScan(t testing.TB, r *Route) {
+	t.Helper()
+	if err := scanCounters(r); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRoute_AckThen: a follow-up enters its route with the ack of its parent,
+// and its ID tells whose it is.
+func TestRoute_AckThen(t *testing.T) {
+	q, r := openQueue(t, Options{})
+	next, err := q.Route("next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := putStage(t, r, 1)
+	commit(t, s)
+	l := leaseAll(t, r, 1)[0]
+	if err := r.AckThen(l, next, Message{Body: []byte("then")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AckThen(l, next, Message{}); !errors.Is(err, ErrNotLeased) {
+		t.Errorf("second AckThen: %v", err)
+	}
+	follow := leaseAll(t, next, 1)[0]
+	if want := s.File().MessageID(1) + "/next"; follow.ID != want || string(follow.Body) != "then" || follow.UID != 7 {
+		t.Errorf("the follow-up is %+v, want ID %s", follow.Message, want)
+	}
+	checkScan(t, r)
+	checkScan(t, next)
+	if err := next.Ack(follow); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := q.Stats(); err != nil || sum != (Stats{}) || len(q.users) != 0 {
+		t.Errorf("left are %+v, %v, users %v", sum, err, q.users)
+	}
+}
+
+// appendDead stores n dead letters with the reason "odd" or "even".
+func appendDead(t testing.TB, r *Route, n int) []Message {
+	t.Helper()
+	ms := messages(NewFileID(), n)
+	for i := range ms {
+		ms[i].Reason, ms[i].UID = []string{"even", "odd"}[i%2], 7
+	}
+	if err := r.Append(ms); err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+// TestRoute_Redrive: the chosen dead letters are ready again, with their IDs.
+func TestRoute_Redrive(t *testing.T) {
+	_, r := openQueue(t, Options{})
+	const n = 3*pageSize + 1
+	ms := appendDead(t, r, n)
+	got, err := r.Redrive(func(m *Message) bool {
+		odd := m.Reason == "odd"
+		m.Body = append(m.Body, " again"...)
+		return odd
+	})
+	if want := n / 2; err != nil || got != want {
+		t.Fatalf("redrove %d, %v, want %d", got, err, want)
+	}
+	checkScan(t, r)
+	for i, l := range leaseAll(t, r, n/2) {
+		want := ms[2*i+1]
+		if l.ID != want.ID || l.Reason != "" || string(l.Body) != string(want.Body)+" again" {
+			t.Fatalf("message %d is %+v, want %s", i, l.Message, want.ID)
+		}
+	}
+	if s, _ := r.Stats(); s.Dead != n-n/2 || s.Leased != n/2 {
+		t.Errorf("stats are %+v", s)
+	}
+}
+
+// TestRoute_Purge: what matches goes, what is leased or staged stays.
+func TestRoute_Purge(t *testing.T) {
+	q, r := openQueue(t, Options{CommitGrace: -1})
+	appendDead(t, r, 2*pageSize)
+	if n, err := r.PurgeDead(func(m *Message) bool { return m.Reason == "odd" }); err != nil || n != pageSize {
+		t.Errorf("purged %d dead letters, %v, want %d", n, err, pageSize)
+	}
+	if n, err := r.PurgeDead(func(*Message) bool { return true }); err != nil || n != pageSize {
+		t.Errorf("purged %d dead letters, %v, want %d", n, err, pageSize)
+	}
+	staged := putStage(t, r, 2)
+	if err := r.Append(messages(NewFileID(), 2*pageSize)); err != nil {
+		t.Fatal(err)
+	}
+	leased := leaseAll(t, r, 10)
+	n, err := r.PurgePending(func(m *Message) bool { return !strings.HasSuffix(string(m.ID), "0") })
+	if want := 2*pageSize - 10 - 2*pageSize/10 + 1; err != nil || n != want {
+		t.Errorf("purged %d messages, %v, want %d", n, err, want)
+	}
+	checkScan(t, r)
+	if err := r.Ack(leased...); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, staged)
+	rest, _ := r.Stats()
+	if err := r.Ack(leaseAll(t, r, int(rest.Ready))...); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := q.Stats(); err != nil || sum != (Stats{}) || len(q.users) != 0 {
+		t.Errorf("left are %+v, %v, users %v", sum, err, q.users)
+	}
+}
+
+// TestRoute_Delayed: delayed messages are listed and come back in the order in
+// which they are due.
+func TestRoute_Delayed(t *testing.T) {
+	_, r := openQueue(t, Options{})
+	if err := r.Append(messages(NewFileID(), 3)); err != nil {
+		t.Fatal(err)
+	}
+	due := time.Now().Add(time.Hour)
+	var want []string
+	for i, l := range leaseAll(t, r, 3) {
+		if err := r.Nack(l, due.Add(-time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		want = append([]string{string(l.ID)}, want...)
+	}
+	var got []string
+	for m, err := range r.Delayed() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(m.ID))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("delayed are %v, want %v", got, want)
+	}
+}
+
+// TestQueue_Limits: each limit is refused with an error of its own, before
+// anything is written, and room that is made is used.
+func TestQueue_Limits(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits Limits
+		fill   uint32 // who fills
+		uid    uint32 // who is refused
+		want   error
+	}{
+		{"messages", Limits{Messages: 4}, 0, 0, ErrFull},
+		{"messages of others", Limits{Messages: 4}, 0, 8, ErrFull},
+		{"bytes", Limits{Bytes: 200}, 0, 0, ErrFull},
+		{"share of messages", Limits{Messages: 8}, 7, 7, ErrUserShare},
+		{"share of bytes", Limits{Bytes: 400}, 7, 7, ErrUserShare},
+		{"floor", Limits{FreeFloor: 1 << 60}, 0, 0, ErrDiskFull},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q, r := openQueue(t, Options{Limits: tt.limits})
+			put := func(uid uint32) error {
+				f := NewFileID()
+				s := r.NewStage(f, StageInfo{UID: uid})
+				err := s.Put(0, messages(f, 1))
+				if e := s.Commit(); e != nil {
+					t.Fatal(e)
+				}
+				return err
+			}
+			n := 0
+			for ; n < 100 && put(tt.fill) == nil; n++ {
+				continue
+			}
+			if n == 100 || n == 0 && tt.want != ErrDiskFull {
+				t.Fatalf("took %d messages", n)
+			}
+			if err := put(tt.uid); !errors.Is(err, tt.want) {
+				t.Errorf("Put over the limit: %v, want %v", err, tt.want)
+			}
+			if err := q.Admit(tt.uid, tally{1, 50}); !errors.Is(err, tt.want) {
+				t.Errorf("Admit over the limit: %v, want %v", err, tt.want)
+			}
+			if tt.want == ErrUserShare {
+				for _, other := range []uint32{9, 0} {
+					if err := put(other); err != nil {
+						t.Errorf("Put of user %d: %v", other, err)
+					}
+				}
+			}
+			if n > 0 {
+				if err := r.Ack(leaseAll(t, r, n)...); err != nil {
+					t.Fatal(err)
+				}
+				if err := put(tt.uid); err != nil {
+					t.Errorf("Put after room was made: %v", err)
+				}
+			}
+			checkScan(t, r)
+		})
+	}
+}
+
+// TestQueue_UsersSurviveRestart: shares hold across restarts.
+func TestQueue_UsersSurviveRestart(t *testing.T) {
+	dir := t.TempDir()
+	q, _, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := q.Route("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, putStage(t, r, 3))
+	appendDead(t, r, 2)
+	if err := r.Ack(leaseAll(t, r, 1)...); err != nil {
+		t.Fatal(err)
+	}
+	want := q.users[7]
+	if want.count != 4 || q.stored != want {
+		t.Fatalf("user 7 has %+v of %+v", want, q.stored)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	q, _, err = Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if got := q.users[7]; got != want || q.stored != want {
+		t.Errorf("after the restart user 7 has %+v of %+v, want %+v", got, q.stored, want)
+	}
+}
