@@ -131,10 +131,10 @@ func (fs *FS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 // StatFs shows the store, as df prints it.
 func (fs *FS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	const block = 4096
-	used, free := fs.opts.Space()
+	space := fs.opts.Route.Space()
 	*out = fuse.StatfsOut{
 		Bsize: block, Frsize: block, NameLen: maxName,
-		Blocks: (used + free) / block, Bfree: free / block, Bavail: free / block,
+		Blocks: (space.Used + space.Free) / block, Bfree: space.Free / block, Bavail: space.Free / block,
 	}
 	return fuse.OK
 }

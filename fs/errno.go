@@ -32,7 +32,10 @@ func (fs *FS) status(err error) fuse.Status {
 		return fuse.EROFS
 	case errors.Is(err, errFileLimit):
 		return fuse.Status(syscall.EFBIG)
-	case errors.Is(err, errBufferLimit), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, queue.ErrUserShare):
+		return fuse.Status(syscall.EDQUOT)
+	case errors.Is(err, queue.ErrFull), errors.Is(err, queue.ErrDiskFull),
+		errors.Is(err, errBufferLimit), errors.Is(err, syscall.ENOSPC):
 		return fuse.Status(syscall.ENOSPC)
 	case errors.Is(err, queue.ErrFault), errors.Is(err, queue.ErrClosed):
 		fs.opts.Logger.Error("answered EIO", "error", err)

@@ -18,6 +18,10 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 	if err := checkName(name); err != nil {
 		return fs.status(err)
 	}
+	// Refused here a writer notices; errors of close are lost on shells.
+	if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
+		return fs.status(err)
+	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.draining {
@@ -37,7 +41,7 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 
 // openLocked makes a handle. Its number is that of the request.
 func (fs *FS) openLocked(n *node, in *fuse.InHeader, writer bool) *handle {
-	h := &handle{fh: in.Unique, node: n, writer: writer, thread: in.Pid}
+	h := &handle{fh: in.Unique, node: n, writer: writer, thread: in.Pid, uid: in.Uid}
 	n.handles = append(n.handles, h)
 	fs.handles[h.fh] = h
 	return h

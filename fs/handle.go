@@ -17,6 +17,7 @@ type handle struct {
 	node   *node
 	writer bool
 	thread uint32 // that opened it
+	uid    uint32
 
 	// size is the number of bytes, readable without waiting for mu.
 	size atomic.Int64
@@ -108,6 +109,9 @@ func (fs *FS) resize(h *handle, size int64) error {
 		}
 	} else {
 		grown := max(size, min(2*old, fs.opts.FileLimit))
+		if err := fs.opts.Route.Admit(h.uid, 1, uint64(size)); err != nil {
+			return err
+		}
 		if err := fs.reserve(grown - int64(cap(h.buf))); err != nil {
 			return err
 		}

@@ -25,10 +25,6 @@ type Options struct {
 	// Status lists the files of the status directory.
 	Status []StatusFile
 
-	// Space tells what statfs(2) shows: bytes used by the queue, and bytes that
-	// it may still take. Default: nothing used, nothing free.
-	Space func() (used, free uint64)
-
 	// Logger takes what has no caller left. Default slog.Default.
 	Logger *slog.Logger
 }
@@ -47,9 +43,6 @@ func (o *Options) ensureDefaults() {
 	}
 	if o.BufferLimit == 0 {
 		o.BufferLimit = 512 << 20
-	}
-	if o.Space == nil {
-		o.Space = func() (uint64, uint64) { return 0, 0 }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -37,8 +37,8 @@ func New(opts Options) (*Publisher, error) {
 	}, nil
 }
 
-// Run publishes until ctx ends, and returns nil then. An error is one of the
-// queue, which has closed or failed.
+// Run publishes until ctx ends, and returns nil then. An error is that the queue
+// has closed.
 func (p *Publisher) Run(ctx context.Context) error {
 	for {
 		p.setState(Idle)
@@ -46,7 +46,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 			return unlessDone(ctx, err)
 		}
 		err := p.runSession(ctx)
-		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) || errors.Is(err, queue.ErrFault) {
+		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return unlessDone(ctx, err)
 		}
 		if err != nil {
@@ -113,7 +113,7 @@ func (p *Publisher) wait(ctx context.Context, err error) {
 		s.State = Waiting
 		s.NextAttempt = time.Now().Add(d)
 	})
-	p.opts.Logger.Warn("broker is away", "error", err, "retry_in", d.Round(time.Millisecond))
+	p.opts.Logger.Warn("cannot publish", "error", err, "retry_in", d.Round(time.Millisecond))
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -64,7 +64,7 @@ func sizeByUser(ms []Message, values []value) map[uint32]tally {
 // admit asks for the users of all messages.
 func (r *Route) admit(ms []Message, values []value) error {
 	for uid, t := range sizeByUser(ms, values) {
-		if err := r.q.Admit(uid, t); err != nil {
+		if err := r.q.admit(uid, t); err != nil {
 			return err
 		}
 	}

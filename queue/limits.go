@@ -55,6 +55,9 @@ func (l *Limits) ensureDefaults(total uint64) {
 type Space struct{ Used, Free uint64 }
 
 // Space returns what a user of df wants to know.
+func (r *Route) Space() Space { return r.q.Space() }
+
+// Space returns what a user of df wants to know.
 func (q *Queue) Space() Space {
 	free, known := q.freeDisk()
 	q.mu.Lock()
@@ -70,10 +73,15 @@ func (q *Queue) Space() Space {
 }
 
 // Admit says whether the queue would take more from a user: so many messages
-// with so many bytes of records in all.
+// with so many bytes of records in all. A writer is asked early, so that it is
+// refused at its open or write and not at its close.
 //
 // Errors: ErrFull, ErrUserShare, ErrDiskFull, ErrFault, ErrClosed.
-func (q *Queue) Admit(uid uint32, more tally) error {
+func (r *Route) Admit(uid uint32, messages, bytes uint64) error {
+	return r.q.admit(uid, tally{messages, bytes})
+}
+
+func (q *Queue) admit(uid uint32, more tally) error {
 	free, known := q.freeDisk()
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -163,7 +163,7 @@ func TestQueue_Limits(t *testing.T) {
 		{"floor", Limits{FreeFloor: 1 << 60}, 0, 0, ErrDiskFull},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q, r := openQueue(t, Options{Limits: tt.limits})
+			_, r := openQueue(t, Options{Limits: tt.limits})
 			put := func(uid uint32) error {
 				f := NewFileID()
 				s := r.NewStage(f, StageInfo{UID: uid})
@@ -183,7 +183,7 @@ func TestQueue_Limits(t *testing.T) {
 			if err := put(tt.uid); !errors.Is(err, tt.want) {
 				t.Errorf("Put over the limit: %v, want %v", err, tt.want)
 			}
-			if err := q.Admit(tt.uid, tally{1, 50}); !errors.Is(err, tt.want) {
+			if err := r.Admit(tt.uid, 1, 50); !errors.Is(err, tt.want) {
 				t.Errorf("Admit over the limit: %v, want %v", err, tt.want)
 			}
 			if tt.want == ErrUserShare {

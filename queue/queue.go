@@ -45,7 +45,7 @@ type Queue struct {
 	parked  error           // an ErrFault while there is no engine to use
 	resumed chan struct{}   // closed when that is over
 	closed  bool
-	parks   uint64
+	parks   uint64 // how often it was parked
 }
 
 // Open opens the store in dir, and makes it if it is not there. It returns the

@@ -109,7 +109,7 @@ func (s *Stage) Put(keep int, add []Message) error {
 		add[i].UID = s.info.UID // who is charged for it
 	}
 	values := encodeAll(add)
-	if err := s.q.Admit(s.info.UID, sizeOf(values)); err != nil && len(values) > 0 {
+	if err := s.q.admit(s.info.UID, sizeOf(values)); err != nil && len(values) > 0 {
 		return fmt.Errorf("stage %q: %w", s.info.File, err)
 	}
 	b := s.q.engine.db.NewBatch()

@@ -35,6 +35,13 @@ func (s *Stats) add(o Stats) {
 	}
 }
 
+// Faults is how often the store has failed and was opened again.
+func (q *Queue) Faults() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.parks
+}
+
 // Stats returns the sum over all routes. Its cost does not depend on the number
 // of messages.
 func (q *Queue) Stats() (Stats, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"syscall"
 	"time"
 
 	"spoolfs/fs"
@@ -55,7 +54,7 @@ func newLogger(level string, w io.Writer) *slog.Logger {
 // openQueue opens the store and commits what was staged: each of those files
 // may have been closed, and this process has none open.
 func (d *daemon) openQueue() error {
-	q, stages, err := queue.Open(d.flags.Store, queue.Options{Logger: d.log})
+	q, stages, err := queue.Open(d.flags.Store, queue.Options{Logger: d.log, Limits: d.flags.limits()})
 	switch {
 	case errors.Is(err, queue.ErrLocked):
 		return withCode(exitTemporary, err)
@@ -90,7 +89,7 @@ func (d *daemon) makeParts() (err error) {
 	d.fs, err = fs.New(fs.Options{
 		Route:  d.route,
 		Format: ingest.NewSarracenia(ingest.SarraceniaOptions{TopicPrefix: d.flags.TopicPrefix}),
-		Status: d.statusFiles(), Space: d.space, Logger: d.log,
+		Status: d.statusFiles(), Logger: d.log,
 	})
 	return err
 }
@@ -108,19 +107,6 @@ func (d *daemon) dial(ctx context.Context) (publisher.Session, error) {
 		return nil, err // not s: a nil *Session is not a nil interface
 	}
 	return s, nil
-}
-
-// space is what df shows: the bytes of the messages, and what the disk of the
-// store has left.
-func (d *daemon) space() (used, free uint64) {
-	if s, err := d.queue.Stats(); err == nil {
-		used = s.Bytes
-	}
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(d.flags.Store, &st); err == nil {
-		free = st.Bavail * uint64(st.Bsize)
-	}
-	return used, free
 }
 
 // run serves until ctx ends, somebody unmounts, or the store fails.

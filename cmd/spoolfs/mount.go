@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/units"
+
+	"spoolfs/queue"
 )
 
 // mountCommand are the flags of "spoolfs mount".
@@ -19,6 +23,10 @@ type mountCommand struct {
 	Exchange    string `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
 	TopicPrefix string `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
 	Window      int    `default:"1024" placeholder:"N" help:"Messages that may be unconfirmed at a time (${default})."`
+
+	MaxBytes    units.Base2Bytes `placeholder:"SIZE" help:"Size of the messages that the store may hold, such as 10GiB (half of its file system)."`
+	MaxMessages uint64           `placeholder:"N" help:"Messages that the store may hold (no limit)."`
+	UserShare   float64          `default:"0.5" placeholder:"PART" help:"Part of both that one user may fill; root may fill all (${default})."`
 
 	StopFiles time.Duration `default:"10s" help:"How long a stop waits for files that are open (${default})."`
 	StopSend  time.Duration `default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
@@ -41,10 +49,18 @@ func (c *mountCommand) Run(env *environment) error {
 	return errors.Join(d.run(env.ctx), d.close())
 }
 
+// limits are those of the queue.
+func (c *mountCommand) limits() queue.Limits {
+	return queue.Limits{Bytes: uint64(c.MaxBytes), Messages: c.MaxMessages, UserShare: c.UserShare}
+}
+
 // check refuses what cannot work before anything is touched.
 func (c *mountCommand) check() error {
 	if err := c.checkBroker(); err != nil {
 		return err
+	}
+	if c.MaxBytes < 0 || c.UserShare <= 0 || c.UserShare > 1 {
+		return withCode(exitUsage, fmt.Errorf("--max-bytes=%s --user-share=%g: want a size, and a part of it between 0 and 1", c.MaxBytes, c.UserShare))
 	}
 	if c.Window < 1 {
 		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", c.Window))

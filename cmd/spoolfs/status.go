@@ -31,6 +31,8 @@ type queueStatus struct {
 	Staged             uint64  `json:"staged"`
 	Bytes              uint64  `json:"bytes"`
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
+	FreeBytes          uint64  `json:"free_bytes"`   // that the queue would still take
+	FaultsTotal        uint64  `json:"faults_total"` // the store failed and was opened again
 }
 
 type publisherStatus struct {
@@ -97,6 +99,7 @@ func (d *daemon) queueStatus() queueStatus {
 	}
 	q := queueStatus{
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Staged: s.Staged, Bytes: s.Bytes,
+		FreeBytes: d.queue.Space().Free, FaultsTotal: d.queue.Faults(),
 	}
 	if !s.Oldest.IsZero() {
 		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
