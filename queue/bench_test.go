@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,14 +51,7 @@ func BenchmarkStage(b *testing.B) {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			bodies := corpusBodies(b)
 			_, r := openQueue(b, Options{})
-			stage := func(i int) error {
-				f := NewFileID()
-				s := r.NewStage(f, StageInfo{File: "post_retry.node1.4242", UID: 1000})
-				if err := s.Put(0, []Message{corpusMessage(f, bodies[i%len(bodies)])}); err != nil {
-					return err
-				}
-				return s.Commit()
-			}
+			stage := func(i int) error { return stageOne(r, bodies[i%len(bodies)]) }
 			against(b, writers, stage, bareDB(b, r))
 		})
 	}
@@ -117,6 +112,55 @@ func spread(b *testing.B, workers, n int, f func(i int) error) time.Duration {
 	}
 	wg.Wait()
 	return time.Since(start)
+}
+
+// BenchmarkBusy measures 64 writers with a publisher at their side that takes
+// all, and how long a file waits for mutexes; -mutexprofile shows for which.
+func BenchmarkBusy(b *testing.B) {
+	const writers = 64
+	bodies := corpusBodies(b)
+	_, r := openQueue(b, Options{})
+	ctx, stop := context.WithCancel(b.Context())
+	var publisher sync.WaitGroup
+	publisher.Go(func() {
+		for {
+			leases, err := r.Lease(ctx, 256)
+			if err != nil {
+				return
+			}
+			if err := r.Ack(leases...); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	waited, n, start := mutexWait(), 0, time.Now()
+	for b.Loop() {
+		const round = 1024
+		spread(b, writers, round, func(i int) error { return stageOne(r, bodies[i%len(bodies)]) })
+		n += round
+	}
+	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "files/s")
+	b.ReportMetric((mutexWait()-waited)*1e6/float64(n), "mutex-us/file")
+	b.ReportMetric(0, "ns/op")
+	stop()
+	publisher.Wait()
+}
+
+// mutexWait is how long goroutines have waited for mutexes so far, in seconds.
+func mutexWait() float64 {
+	sample := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
+	metrics.Read(sample)
+	return sample[0].Value.Float64()
+}
+
+// stageOne is a file's way into the queue.
+func stageOne(r *Route, body []byte) error {
+	f := NewFileID()
+	s := r.NewStage(f, StageInfo{File: "post_retry.node1.4242", UID: 1000})
+	if err := s.Put(0, []Message{corpusMessage(f, body)}); err != nil {
+		return err
+	}
+	return s.Commit()
 }
 
 // BenchmarkAppend measures one batch of one message against a bare synced put.

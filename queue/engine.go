@@ -193,22 +193,50 @@ func (e *engine) await(w *write) error {
 // the caller, with all that is pending.
 func (e *engine) applied(w *write) (*group, error) {
 	e.committing.Lock()
-	defer e.committing.Unlock()
-	if w.group != nil {
-		return w.group, nil
+	if w.group == nil {
+		e.drain()
 	}
-	if err := e.makeRoom(); err != nil {
-		return nil, err
+	g := w.group
+	e.committing.Unlock()
+	e.nudge() // for those that came meanwhile and did not wait
+	if g == nil {
+		return nil, e.err
+	}
+	return g, nil
+}
+
+// nudge applies what is pending, or leaves it to whoever is applying.
+func (e *engine) nudge() {
+	for e.hasPending() && e.committing.TryLock() {
+		e.drain()
+		e.committing.Unlock()
+	}
+}
+
+func (e *engine) hasPending() bool {
+	if e.hasFailed() {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.pending) > 0
+}
+
+// drain applies what is pending as one group. The caller holds committing.
+func (e *engine) drain() {
+	if e.makeRoom() != nil {
+		return
 	}
 	e.mu.Lock()
 	writes := e.pending
 	e.pending = nil
 	e.mu.Unlock()
+	if len(writes) == 0 {
+		return
+	}
 	if err := e.commit(writes); err != nil {
 		e.fail(fmt.Errorf("commit: %w", err))
-		return nil, e.err
 	}
-	return w.group, nil
 }
 
 // makeRoom waits while too much waits to be flushed. As the question is not

@@ -18,7 +18,7 @@ func backlog() int {
 	if os.Getenv("SPOOLFS_CHAOS") != "" {
 		return 10_000_000
 	}
-	return 200_000
+	return 50_000
 }
 
 // fill appends n messages of 480 bytes.

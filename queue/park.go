@@ -37,10 +37,11 @@ func (q *Queue) keepOpen() {
 func (q *Queue) replace(e *engine) {
 	q.mu.Lock()
 	q.parked, q.resumed = e.err, make(chan struct{})
+	q.refuseLocked()
 	q.parks++
 	q.mu.Unlock()
 	q.opts.Logger.Error("the store has failed and is opened again", "error", e.err)
-	q.active.Wait()
+	q.awaitIdle()
 	e.abandon()
 	full := e.err
 	for wait := minReopenWait; ; wait = min(2*wait, maxReopenWait) {
@@ -54,6 +55,7 @@ func (q *Queue) replace(e *engine) {
 		full = err
 		q.mu.Lock()
 		q.parked = fmt.Errorf("%w: open again: %w", ErrFault, err)
+		q.refuseLocked()
 		q.mu.Unlock()
 		q.opts.Logger.Error("open the store again", "error", err, "retry_in", wait)
 		timer := time.NewTimer(wait)
@@ -79,6 +81,7 @@ func (q *Queue) resume() []*Stage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.parked = nil
+	q.refuseLocked()
 	close(q.resumed)
 	var orphans []*Stage
 	for _, s := range q.stages {

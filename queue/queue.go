@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,7 +31,8 @@ type Queue struct {
 	// done is closed when the queue closes. Operations under way are counted,
 	// background is the goroutine that reopens.
 	done       chan struct{}
-	active     sync.WaitGroup
+	active     atomic.Int64
+	refusal    atomic.Pointer[error] // what begin answers; nil to go ahead
 	background sync.WaitGroup
 	faults     chan *engine
 
@@ -131,28 +133,46 @@ func (q *Queue) Close() error {
 		return nil
 	}
 	q.closed = true
+	q.refuseLocked()
 	close(q.done)
 	q.mu.Unlock()
 	q.background.Wait()
-	q.active.Wait()
+	q.awaitIdle()
 	return errors.Join(q.engine.close(), q.lock.Close())
 }
 
-// begin enters an operation that uses the database; end leaves it.
+// begin enters an operation that uses the database; end leaves it. All writers
+// pass here, so it takes no lock.
 func (q *Queue) begin() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return ErrClosed
-	}
-	if q.parked != nil {
-		return q.parked
-	}
 	q.active.Add(1)
+	if refusal := q.refusal.Load(); refusal != nil {
+		q.active.Add(-1)
+		return *refusal
+	}
 	return nil
 }
 
-func (q *Queue) end() { q.active.Done() }
+func (q *Queue) end() { q.active.Add(-1) }
+
+// awaitIdle waits until no operation is under way, once begin refuses.
+func (q *Queue) awaitIdle() {
+	for q.active.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// refuseLocked sets what begin answers from what the queue is.
+func (q *Queue) refuseLocked() {
+	switch err := ErrClosed; {
+	case q.closed:
+		q.refusal.Store(&err)
+	case q.parked != nil:
+		err = q.parked
+		q.refusal.Store(&err)
+	default:
+		q.refusal.Store(nil)
+	}
+}
 
 // submitLocked hands over a batch with the counters of its routes and users. The
 // caller awaits it once it has let go of q.mu.
@@ -176,6 +196,15 @@ func (q *Queue) submitLocked(b *pebble.Batch, sync bool, routes ...*Route) (*wri
 	}
 	clear(q.charged)
 	return q.engine.submit(b, sync), nil
+}
+
+// leave does not wait for what submitLocked has returned, but sees to it that
+// it is applied. If the engine fails before, it is lost.
+func (q *Queue) leave(w *write, err error) error {
+	if w != nil && err == nil {
+		q.engine.nudge()
+	}
+	return err
 }
 
 // await waits for what submitLocked has returned.

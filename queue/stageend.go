@@ -45,7 +45,12 @@ func (s *Stage) tryEnd(discard bool) error {
 			return err
 		}
 	}
-	err := s.q.await(s.submitEnd(b, discard, c))
+	w, err := s.submitEnd(b, discard, c)
+	if discard {
+		return s.q.await(w, err)
+	}
+	// Nobody waits for a commit: if it is lost, the stage is there again.
+	err = s.q.leave(w, err)
 	s.route.signal()
 	return err
 }
