@@ -22,14 +22,25 @@
 //     were leased goes out next. Proven by TestRoute_LateCommitGoesNext.
 //   - Q6: the counters in [Stats] equal what a scan of the store finds, also
 //     after a crash. Proven by TestQueue_CrashLosesNothing.
+//   - Q7: what the disk does never ends the process. When it fails or is full,
+//     the queue parks: what is under way gets ErrFault, and nothing of it counts
+//     as put; the database is opened again until that succeeds, and the queue
+//     goes on by itself. Proven by TestStage_PutFailsLoudly.
+//   - Q8: limits of bytes, messages, free disk and a user's share are refused
+//     before anything is written, each with an error of its own.
+//     Proven by TestQueue_Limits and TestQueue_UsersSurviveRestart.
+//   - Q9: the cost of opening, Append, Lease and Ack does not depend on the
+//     backlog, and space comes back while the queue runs.
+//     Proven by TestQueue_OpensFastAndGivesBack, TestRoute_SweepSparesStages
+//     and BenchmarkLease.
 //
 // # Life of a message
 //
 //	Put ─▶ staged ──Commit──▶ ready ─Lease─▶ leased ─Ack──────────▶ gone
-//	          │                 ▲              │
-//	       Discard              ├──Requeue─────┤  attempt not counted
-//	          ▼                 └─(retryAt)─ delayed ◀──Nack──┤
-//	         gone                            dead ◀─DeadLetter┘
+//	          │                 ▲              │          (AckThen: and its
+//	       Discard              ├──Requeue─────┤           follow-up is ready)
+//	          ▼                 ├─(retryAt)─ delayed ◀──Nack──┤
+//	         gone               └──Redrive── dead ◀─DeadLetter┘
 //
 // # Key space
 //
@@ -51,15 +62,18 @@
 //
 // # Who syncs
 //
-// Put and Append wait for stable storage, and concurrent ones share the wait
-// (Pebble's commit pipeline). Nothing else does: the log is written in order,
-// so that a lost tail of it turns a committed stage back into a staged one and
-// a leased, delayed or settled message back into a ready one: work is repeated
-// and no message is lost.
+// Put and Append wait for stable storage, and concurrent ones share the wait. So
+// do Discard, Redrive and the purges, since what an operator or a user was told
+// is gone must not come back. Nothing else does: the log is written in order, so
+// that a lost tail of it turns a committed stage back into a staged one and a
+// leased, delayed or settled message back into a ready one: work is repeated and
+// no message is lost.
 //
 // # Locks
 //
-// Route.leasing is taken before Queue.mu. Queue.mu is held while a batch enters
-// the memory table, which makes the order of the log the order of the sequence
-// numbers, and never while waiting for the disk.
+// The order is Route.leasing, Queue.mu, engine.mu. Queue.mu is held while a batch
+// is submitted, which makes the order of the log the order of the sequence
+// numbers, and never while waiting for the disk. engine.committing is held while
+// submitted batches enter the memory table, by one of those who wait for that;
+// no other lock is taken or held with it but engine.mu.
 package queue
