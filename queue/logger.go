@@ -31,7 +31,7 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 }
 
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	err := errors.New(fmt.Sprintf(format, args...))
+	err := fmt.Errorf(format, args...)
 	for _, a := range args {
 		if cause, ok := a.(error); ok {
 			err = cause // ENOSPC is to be known as such
