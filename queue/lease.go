@@ -85,7 +85,9 @@ func (r *Route) tryLease(max uint64) ([]*Lease, time.Duration, error) {
 	defer r.q.end()
 	r.leasing.Lock()
 	defer r.leasing.Unlock()
-	if err := r.promote(time.Now(), max); err != nil {
+	// A part only, so that a flood of messages that are refused again and again
+	// cannot keep out those that are new.
+	if err := r.promote(time.Now(), (max+7)/8); err != nil {
 		return nil, 0, err
 	}
 	for {
@@ -112,8 +114,9 @@ func (r *Route) plan(max uint64) (spans, time.Duration) {
 	if r.nextDue != 0 {
 		wait = time.Until(time.Unix(0, r.nextDue))
 	}
-	if r.reading = r.behind.take(max); len(r.reading) > 0 {
-		return r.reading, wait
+	r.reading = r.behind.take(max)
+	for _, sp := range r.reading {
+		max -= sp.hi - sp.lo
 	}
 	if young := r.advanceLocked(max); young > 0 {
 		wait = min(wait, young)

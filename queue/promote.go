@@ -26,7 +26,7 @@ func (r *Route) promote(now time.Time, max uint64) error {
 	r.q.mu.Unlock()
 
 	b := r.q.engine.db.NewBatch()
-	found, err := r.moveDue(b, now, max)
+	found, err := r.moveDue(b, next, now, max)
 	if err == nil {
 		err = r.q.await(r.submitPromotion(b, found))
 	}
@@ -59,9 +59,10 @@ func (r *Route) submitPromotion(b *pebble.Batch, found due) (*write, error) {
 }
 
 // moveDue adds to b what makes due messages ready.
-func (r *Route) moveDue(b *pebble.Batch, now time.Time, max uint64) (due, error) {
+func (r *Route) moveDue(b *pebble.Batch, from int64, now time.Time, max uint64) (due, error) {
 	var d due
-	lo, hi := routeKey(kindDelayed, r.id), routeKey(kindDelayed, r.id+1)
+	// What was due before is gone: its tombstones are not passed over again.
+	lo, hi := delayedKey(r.id, from, 0), routeKey(kindDelayed, r.id+1)
 	err := r.q.eachRow(lo, hi, func(key, value []byte) error {
 		if at := dueOf(key); d.size.count == max || at > now.UnixNano() {
 			d.next = at

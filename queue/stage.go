@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -98,19 +99,34 @@ func (s *Stage) Len() int {
 // Put cuts the stage to its first keep entries, appends add, and returns when
 // all of it is on stable storage. The cost is that of what is cut and added.
 //
-// Errors: those of Admit, ErrFault. After one the stage is as it was, or the queue has failed (ErrFault) and
-// will hand back, when it is opened again, either the old or the new list.
+// Errors: those of Admit, ErrFault. After one the stage is as it was, or the
+// queue has failed (ErrFault) and the stage has either the old or the new list
+// when it is opened again.
 func (s *Stage) Put(keep int, add []Message) error {
+	return s.PutPieces(keep, func(yield func([]Message) bool) { yield(add) })
+}
+
+// PutPieces is Put for more messages than should be in memory at once: the
+// pieces are stored together or not at all.
+func (s *Stage) PutPieces(keep int, pieces iter.Seq[[]Message]) error {
 	if err := s.q.begin(); err != nil {
 		return fmt.Errorf("stage %q: %w", s.info.File, err)
 	}
 	defer s.q.end()
-	for i := range add {
-		add[i].UID = s.info.UID // who is charged for it
+	var values []value
+	for piece := range pieces {
+		for i := range piece {
+			piece[i].UID = s.info.UID // who is charged for it
+		}
+		values = append(values, encodeAll(piece)...)
 	}
-	values := encodeAll(add)
-	if err := s.q.admit(s.info.UID, sizeOf(values)); err != nil && len(values) > 0 {
-		return fmt.Errorf("stage %q: %w", s.info.File, err)
+	if len(values) == 0 && keep == s.entries {
+		return nil // nothing changes
+	}
+	if len(values) > 0 {
+		if err := s.q.admit(s.info.UID, sizeOf(values)); err != nil {
+			return fmt.Errorf("stage %q: %w", s.info.File, err)
+		}
 	}
 	b := s.q.engine.db.NewBatch()
 	cut, err := s.cut(b, keep)
