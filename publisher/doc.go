@@ -9,7 +9,8 @@
 //     session: what was in flight without a verdict goes out again first, with
 //     the same IDs. Proven by TestPublisher_SessionLostRequeues.
 //   - P3: a message that cannot be sent is a dead letter with its reason and
-//     costs the others nothing. Proven by TestPublisher_InvalidIsDeadLetter.
+//     costs the others no more than a repeat with the same ID. Proven by
+//     TestPublisher_InvalidIsDeadLetter and TestPublisher_CulpritStandsAlone.
 //   - P4: it goes on trying for as long as the broker is away, with a random
 //     wait that grows to RetryMax. Proven by TestPublisher_KeepsDialling and
 //     TestBackoff_FullJitter.

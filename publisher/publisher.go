@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,10 @@ type Publisher struct {
 
 	// healthy is set by a confirm and ends the growth of backoff.
 	healthy atomic.Bool
+
+	// suspects is how many messages are to be sent one by one, since one of
+	// them made the broker end the session.
+	suspects atomic.Int64
 
 	mu      sync.Mutex // guards what follows
 	stats   Stats
@@ -124,8 +129,18 @@ func (p *Publisher) wait(ctx context.Context, err error) {
 
 func (p *Publisher) fail(err error) {
 	p.update(func(s *Stats) {
-		s.LastError, s.LastErrorTime = err.Error(), time.Now()
+		s.LastError, s.LastErrorTime = capped(err.Error()), time.Now()
 	})
+}
+
+// capped cuts a text that everybody may read and that may quote what a user
+// wrote.
+func capped(text string) string {
+	const most = 512
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 func (p *Publisher) setState(state State) {

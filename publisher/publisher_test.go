@@ -248,6 +248,35 @@ func TestPublisher_InvalidIsDeadLetter(t *testing.T) {
 	}
 }
 
+// TestPublisher_CulpritStandsAlone: a message that makes the broker end the
+// session is found by sending what was in flight one by one, and set aside; the
+// others are published, and the window is wide again.
+func TestPublisher_CulpritStandsAlone(t *testing.T) {
+	b := &broker{}
+	b.on = func(s *scripted, p Publication) error {
+		if strings.HasSuffix(string(p.Message.ID), "-7") {
+			s.end(&CulpritError{errors.New("406 too large")})
+			return nil
+		}
+		s.say(Verdict{Tag: p.Tag, Outcome: Confirmed})
+		return nil
+	}
+	r := newRig(t, b, Options{Window: 16})
+	ids := r.append(40)
+	r.untilEmpty()
+	for m, err := range r.route.Dead() {
+		if err != nil || m.ID != ids[6] || m.Reason != "refused-by-broker: 406 too large" {
+			t.Errorf("dead letter %+v, %v", m, err)
+		}
+	}
+	if s := r.p.Stats(); s.ConfirmedTotal < 39 || s.InvalidTotal != 1 || s.SessionsTotal > 4 {
+		t.Errorf("stats are %+v", s)
+	}
+	if n := r.p.suspects.Load(); n > 0 {
+		t.Errorf("%d messages are still suspect", n)
+	}
+}
+
 // TestPublisher_RejectedComesAgain: a nack delays one message and counts.
 func TestPublisher_RejectedComesAgain(t *testing.T) {
 	b := &broker{}

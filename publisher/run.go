@@ -27,6 +27,7 @@ type run struct {
 
 	mu     sync.Mutex // guards what follows
 	flying flights
+	narrow bool  // the window is one, until no message is suspect
 	err    error // why the session was given up; the first reason stays
 }
 
@@ -35,8 +36,11 @@ func newRun(p *Publisher, session Session) *run {
 		p: p, session: session,
 		ended: make(chan struct{}), slots: make(chan struct{}, p.opts.Window),
 	}
-	for range p.opts.Window {
-		r.slots <- struct{}{}
+	r.narrow = p.suspects.Load() > 0
+	if r.narrow {
+		r.slots <- struct{}{} // a window of one
+	} else {
+		r.release(p.opts.Window)
 	}
 	return r
 }
@@ -55,15 +59,55 @@ func (r *run) publish(ctx context.Context) error {
 		r.settle()
 	})
 	settling.Go(func() { r.watch(sending) })
-	r.giveUp(r.send(sending))
+	sendErr := r.send(sending)
 	r.finish()
-	r.giveUp(r.session.Close())
+	closeErr := r.session.Close()
 	settling.Wait()
+	// The session knows best; what failed after its end is a consequence.
 	r.giveUp(r.session.Err())
+	r.giveUp(sendErr)
+	r.giveUp(closeErr)
+	r.giveUp(r.convict())
 	r.requeue()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
+}
+
+// convict deals with a message that made the broker end the session. If it was
+// alone in flight it is set aside; else all that were are suspects, and the
+// next session sends them one by one, until the culprit stands alone.
+func (r *run) convict() error {
+	var culprit *CulpritError
+	if !errors.As(r.session.Err(), &culprit) {
+		return nil
+	}
+	r.mu.Lock()
+	flying := r.flying.all()
+	r.mu.Unlock()
+	if len(flying) != 1 {
+		r.p.suspects.Store(int64(len(flying)))
+		return nil
+	}
+	l := flying[0]
+	r.p.suspects.Add(-1)
+	r.p.update(func(s *Stats) { s.InvalidTotal++ })
+	r.p.opts.Logger.Error("message set aside: the broker refuses it", "id", l.ID, "error", culprit)
+	return r.p.opts.Route.DeadLetter(l, "refused-by-broker: "+culprit.Error())
+}
+
+// widen opens the window once no message is suspect any more.
+func (r *run) widen(confirmed int) {
+	if r.p.suspects.Load() <= 0 || r.p.suspects.Add(-int64(confirmed)) > 0 {
+		return
+	}
+	r.mu.Lock()
+	narrow := r.narrow
+	r.narrow = false
+	r.mu.Unlock()
+	if narrow {
+		r.release(r.p.opts.Window - 1)
+	}
 }
 
 // giveUp notes why the session ends, if nothing is noted yet.
@@ -94,12 +138,31 @@ func (r *run) send(ctx context.Context) error {
 			return err
 		}
 		for i, l := range leases {
-			if err := r.sendOne(l); err != nil {
-				r.p.opts.Route.Requeue(leases[i+1:]...)
+			err := r.awaitUnblocked(ctx)
+			if err == nil {
+				err = r.sendOne(l)
+				i++
+			}
+			if err != nil {
+				r.p.opts.Route.Requeue(leases[i:]...)
 				return err
 			}
 		}
 	}
+}
+
+// awaitUnblocked waits while the broker takes nothing: a write would hang.
+func (r *run) awaitUnblocked(ctx context.Context) error {
+	for r.session.Blocked() != "" {
+		timer := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // acquire waits for a free slot and takes all that are free, but not more than
@@ -131,7 +194,7 @@ func (r *run) release(n int) {
 func (r *run) sendOne(l *queue.Lease) error {
 	exchange := r.p.opts.Exchange
 	if l.Exchange != "" && l.Exchange != exchange {
-		return r.refuse(l, fmt.Errorf("message %s names exchange %q, which is not allowed", l.ID, l.Exchange))
+		return r.refuse(l, fmt.Errorf("message %s names exchange %.64q, which is not allowed", l.ID, l.Exchange))
 	}
 	tag := r.takeOff(l)
 	err := r.session.Publish(Publication{
@@ -148,12 +211,16 @@ func (r *run) sendOne(l *queue.Lease) error {
 	return r.p.opts.Route.DeadLetter(l, invalid.Reason)
 }
 
-// refuse delays one message that the configuration does not let through. It
-// does so lazily, since only a change of the configuration helps.
+// maxRefusal is the longest wait of a message that is refused again and again.
+const maxRefusal = time.Hour
+
+// refuse delays one message that the configuration does not let through, each
+// time for longer, since only a change of the configuration helps.
 func (r *run) refuse(l *queue.Lease, reason error) error {
 	r.release(1)
 	r.p.fail(reason)
-	return r.p.opts.Route.Nack(l, time.Now().Add(r.p.opts.RetryMax))
+	b := backoff{min: r.p.opts.RetryMax, max: maxRefusal}
+	return r.p.opts.Route.Nack(l, time.Now().Add(b.ceiling(int(l.Attempts))))
 }
 
 func (r *run) takeOff(l *queue.Lease) uint64 {
@@ -215,6 +282,9 @@ func suffix(blocked string) string {
 // finish gives what is in flight StopTimeout to be confirmed, so that a stop
 // causes no duplicate.
 func (r *run) finish() {
+	if r.session.Blocked() != "" {
+		return // nothing will come
+	}
 	deadline := time.NewTimer(r.p.opts.StopTimeout)
 	defer deadline.Stop()
 	r.mu.Lock()

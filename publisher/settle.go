@@ -56,12 +56,13 @@ func (r *run) settleAll(batch []Verdict) error {
 		}
 	}
 	if len(confirmed) > 0 {
+		r.p.confirmed(len(confirmed), returned)
 		if err := r.p.opts.Route.Ack(confirmed...); err != nil {
 			return err
 		}
-		r.p.confirmed(len(confirmed), returned)
 	}
 	r.release(landed)
+	r.widen(len(confirmed))
 	return nil
 }
 
@@ -82,10 +83,7 @@ func (r *run) reject(l *queue.Lease, v Verdict) error {
 	wait := ceiling/2 + r.p.opts.Jitter(ceiling/2)
 	r.p.update(func(s *Stats) {
 		s.RejectedTotal++
-		s.LastError, s.LastErrorTime = "the broker rejected message "+string(l.ID), time.Now()
-		if v.Reason != "" {
-			s.LastError += ": " + v.Reason
-		}
+		s.LastError, s.LastErrorTime = capped("the broker rejected message "+string(l.ID)+" "+v.Reason), time.Now()
 	})
 	return r.p.opts.Route.Nack(l, time.Now().Add(wait))
 }

@@ -63,6 +63,11 @@ func encodeHeaders(headers []queue.Header, frameSize int) (amqp091.Table, error)
 		if len(h.Name) > maxShort {
 			return nil, tooLong("header-name", len(h.Name), maxShort)
 		}
+		if h.Name == "CC" || h.Name == "BCC" {
+			// RabbitMQ reads further routing keys from these, wants an array,
+			// and ends the channel if it gets a string.
+			return nil, &publisher.InvalidError{Reason: "header-reserved: " + h.Name}
+		}
 		if _, twice := table[h.Name]; twice {
 			return nil, &publisher.InvalidError{Reason: fmt.Sprintf("header-twice: %q", h.Name)}
 		}

@@ -155,6 +155,9 @@ func (s *Session) setErr(end *amqp091.Error) {
 	case <-s.closing:
 	default:
 		s.err = fmt.Errorf("session with %s ended: %w", s.address, err)
+		if Classify(err) == Culprit {
+			s.err = &publisher.CulpritError{Err: s.err}
+		}
 	}
 }
 
