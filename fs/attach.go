@@ -1,9 +1,11 @@
 package fs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"syscall"
 
@@ -13,20 +15,38 @@ import (
 // attach opens /dev/fuse and mounts it on a directory, and returns the
 // descriptor to serve. Requests wait until it is served.
 func attach(dir string) (int, error) {
-	stale, err := isDead(dir)
+	dead, err := isDead(dir)
 	if err != nil {
 		return -1, err
 	}
+	if dead {
+		return replaceDead(dir, mountBeneath)
+	}
+	return openMounted(dir, mountOn)
+}
+
+// replaceDead mounts beneath a dead mount and takes that away then: the
+// directory below is never visible, and no file can get lost in it. Where the
+// kernel cannot do that (before 6.5) the dead mount goes first.
+func replaceDead(dir string, beneath func(dir string, fd int) error) (int, error) {
+	fd, err := openMounted(dir, beneath)
+	if e := unix.Unmount(dir, unix.MNT_DETACH); e != nil {
+		return -1, fmt.Errorf("take away the dead mount: %w", e)
+	}
+	if err == nil {
+		return fd, nil
+	}
+	return openMounted(dir, mountOn)
+}
+
+// openMounted opens /dev/fuse and mounts it. A descriptor is good for one
+// attempt: the kernel ties it to the first file system that is made of it.
+func openMounted(dir string, mount func(dir string, fd int) error) (int, error) {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("open /dev/fuse: %w%s", err, mountAdvice())
 	}
-	if stale {
-		err = replaceDead(dir, fd)
-	} else {
-		err = mountOn(dir, fd)
-	}
-	if err != nil {
+	if err := mount(dir, fd); err != nil {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
@@ -35,24 +55,38 @@ func attach(dir string) (int, error) {
 // isDead reports whether a directory is the mountpoint of a daemon that is
 // gone. It fails if the directory cannot be mounted on.
 func isDead(dir string) (bool, error) {
+	// Statfs asks the daemon; stat may be answered from the kernel's cache.
+	var fs unix.Statfs_t
+	switch err := unix.Statfs(dir, &fs); {
+	case errors.Is(err, unix.ENOTCONN), errors.Is(err, unix.ECONNABORTED):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
 	info, err := os.Stat(dir)
 	switch {
-	case errors.Is(err, syscall.ENOTCONN), errors.Is(err, syscall.ECONNABORTED):
-		return true, nil
 	case err != nil:
 		return false, err
 	case !info.IsDir():
 		return false, fmt.Errorf("%q: %w", dir, syscall.ENOTDIR)
-	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return false, err
 	}
 	// The root of a file system is node 1 of FUSE and nothing else here.
 	if st := info.Sys().(*syscall.Stat_t); fs.Type == unix.FUSE_SUPER_MAGIC && st.Ino == rootNode {
 		return false, errors.New("a file system is mounted there already: unmount it first")
 	}
 	return false, nil
+}
+
+// detachDead takes away a dead mount of this user, with fusermount3.
+func detachDead(dir string) error {
+	dead, err := isDead(dir)
+	if err != nil || !dead {
+		return err
+	}
+	if out, err := exec.Command("fusermount3", "-uz", "--", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("take away the dead mount: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // mountOn is mount(2), which every kernel has.
@@ -65,19 +99,7 @@ func mountOn(dir string, fd int) error {
 	return err
 }
 
-// replaceDead mounts beneath the dead mount and takes that away then, so that
-// the directory below is never visible and no file can get lost in it. Kernels
-// before 6.5 cannot do that: there the dead mount goes first.
-func replaceDead(dir string, fd int) error {
-	if err := mountBeneath(dir, fd); err == nil {
-		return unix.Unmount(dir, unix.MNT_DETACH)
-	}
-	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("take away the dead mount: %w", err)
-	}
-	return mountOn(dir, fd)
-}
-
+// mountBeneath mounts beneath what is mounted on a directory.
 func mountBeneath(dir string, fd int) error {
 	mount, err := newMount(fd)
 	if err != nil {

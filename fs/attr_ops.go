@@ -21,14 +21,15 @@ func (fs *FS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) 
 		out.SetTimeout(dirTimeout)
 		return fuse.OK
 	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	n := fs.nodes[in.NodeId]
+	hasHandle := in.Flags()&fuse.FUSE_GETATTR_FH != 0
+	n := fs.nodeOf(in.NodeId, in.Fh(), hasHandle)
 	if n == nil {
 		return fuse.ENOENT
 	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	var h *handle
-	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
+	if hasHandle {
 		h = fs.handles[in.Fh()]
 	}
 	n.attrLocked(h, &out.Attr)
@@ -51,9 +52,8 @@ func (fs *FS) specialAttr(id uint64, out *fuse.Attr) bool {
 
 // SetAttr truncates and takes mode, times and, from root, owners.
 func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	fs.mu.Lock()
-	n := fs.nodes[in.NodeId]
-	fs.mu.Unlock()
+	fh, hasHandle := in.GetFh()
+	n := fs.nodeOf(in.NodeId, fh, hasHandle)
 	if n == nil {
 		if fs.specialAttr(in.NodeId, &out.Attr) {
 			return fuse.EPERM
@@ -72,9 +72,9 @@ func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) 
 	return fs.setOwner(n, in, out)
 }
 
-// setSize truncates. Without a handle, as truncate(2) and O_TRUNC send it, it
-// means the files of that process, so that nobody can cut what another wrote;
-// after O_TRUNC that is the file just opened, which is empty anyway.
+// setSize truncates. Without a handle, as truncate(2) sends it, it means a file
+// that this process alone has open, and of which nothing is promised yet (G1);
+// otherwise it does nothing. O_TRUNC comes with the OPEN, whose file is empty.
 func (fs *FS) setSize(n *node, in *fuse.SetAttrIn, size int64) error {
 	if fh, ok := in.GetFh(); ok {
 		if h := fs.handle(fh); h != nil && h.writer {
@@ -83,12 +83,32 @@ func (fs *FS) setSize(n *node, in *fuse.SetAttrIn, size int64) error {
 		return syscall.EBADF
 	}
 	fs.mu.Lock()
+	alone := len(n.handles) == 1
 	youngest := n.youngestLocked()
 	fs.mu.Unlock()
-	if youngest == nil || !sameProcess(youngest.thread, in.Pid) {
+	if !alone || youngest == nil || !sameProcess(youngest.thread, in.Pid) {
+		return nil
+	}
+	youngest.mu.Lock()
+	promised := youngest.stage != nil
+	youngest.mu.Unlock()
+	if promised {
 		return nil
 	}
 	return fs.truncate(youngest, size)
+}
+
+// nodeOf returns the node that a request is about: that of its handle, if it has
+// one, since the kernel may know the node by the number of one that is gone.
+func (fs *FS) nodeOf(id, fh uint64, hasHandle bool) *node {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if hasHandle {
+		if h := fs.handles[fh]; h != nil {
+			return h.node
+		}
+	}
+	return fs.nodes[id]
 }
 
 func (fs *FS) setOwner(n *node, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {

@@ -31,7 +31,7 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 	if fs.findLocked(key) != nil && in.Flags&syscall.O_EXCL != 0 {
 		return fuse.Status(syscall.EEXIST)
 	}
-	n := fs.newNodeLocked(key, in.Gid, in.Mode&^in.Umask)
+	n := fs.newNodeLocked(fs.nextNode.Add(1), key, in.Gid, in.Mode&^in.Umask)
 	fs.nameLocked(n, key)
 	h := fs.openLocked(n, &in.InHeader, true)
 	out.NodeId, out.Fh, out.OpenFlags = n.id, h.fh, fuse.FOPEN_DIRECT_IO
@@ -63,11 +63,15 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	switch {
 	case n == nil && !writer:
 		return fuse.ENOENT
-	case n == nil || n.key.uid != in.Uid:
-		// Between the LOOKUP and this request the last handle was released, or
-		// another user came by. ESTALE would reach the writer, so it gets a
-		// fresh file; only its name is not known any more.
-		n = fs.newNodeLocked(nameKey{uid: in.Uid}, in.Gid, 0o600)
+	case n == nil:
+		// Between the LOOKUP and this request the last handle was released.
+		// ESTALE would reach the writer, so it gets a fresh file; only its name
+		// is not known any more.
+		n = fs.newNodeLocked(in.NodeId, nameKey{uid: in.Uid}, in.Gid, 0o600)
+	case n.key.uid != in.Uid:
+		// Another user came by. The kernel's number for it stays the other's;
+		// requests with a handle find the right node.
+		n = fs.newNodeLocked(fs.nextNode.Add(1), nameKey{uid: in.Uid}, in.Gid, 0o600)
 	}
 	h := fs.openLocked(n, &in.InHeader, writer)
 	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO

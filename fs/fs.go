@@ -20,6 +20,9 @@ type FS struct {
 	opts    Options
 	started time.Time
 
+	// large holds a token for each large file that is being staged.
+	large chan struct{}
+
 	nextNode atomic.Uint64
 	buffered atomic.Int64
 	files    atomic.Uint64
@@ -68,6 +71,7 @@ func New(opts Options) (*FS, error) {
 		handles:       map[uint64]*handle{},
 		statuses:      map[uint64]*snapshot{},
 		listings:      map[uint64]listing{},
+		large:         make(chan struct{}, maxLarge),
 	}
 	fs.nextNode.Store(firstNode)
 	return fs, nil

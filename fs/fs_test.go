@@ -424,12 +424,89 @@ func TestFS_OpenAfterRelease(t *testing.T) {
 	if !st.Ok() {
 		t.Fatal(st)
 	}
+	// Python's open calls fstat, and the kernel knows the node by its old number.
+	in := fuse.GetAttrIn{InHeader: r.header(1, a.node), Flags_: fuse.FUSE_GETATTR_FH, Fh_: b.fh}
+	if st := r.fs.GetAttr(nil, &in, new(fuse.AttrOut)); !st.Ok() {
+		t.Errorf("fstat: %v", st)
+	}
+	if st := b.truncate(0); !st.Ok() {
+		t.Errorf("ftruncate: %v", st)
+	}
 	b.writeAt(line("b"), 0)
 	b.close()
 	if got, want := r.bodies(), line("b"); got != want {
 		t.Errorf("published\n%swant\n%s", got, want)
 	}
 }
+
+// TestFS_TruncateByPath: truncate(2) cuts what its process alone has open and
+// nobody was promised, and nothing else (G1).
+func TestFS_TruncateByPath(t *testing.T) {
+	r := newRig(t, Options{})
+	cut := func(f *file) {
+		in := fuse.SetAttrIn{}
+		in.InHeader, in.Valid = r.header(1, f.node), fuse.FATTR_SIZE
+		if st := r.fs.SetAttr(nil, &in, new(fuse.AttrOut)); !st.Ok() {
+			t.Errorf("truncate: %v", st)
+		}
+	}
+	fresh := r.mustCreate(1, "fresh", 0)
+	fresh.writeAt(line("cut"), 0)
+	cut(fresh)
+	fresh.close()
+	promised := r.mustCreate(1, "promised", 0)
+	promised.writeAt(line("promised"), 0)
+	promised.flush()
+	cut(promised)
+	promised.close()
+	shared := r.mustCreate(1, "shared", 0)
+	other, st := r.open(1, shared.node, syscall.O_WRONLY)
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	shared.writeAt(line("shared"), 0)
+	other.writeAt(line("other"), 0)
+	cut(shared)
+	shared.close()
+	other.close()
+	if got, want := r.bodies(), line("promised")+line("shared")+line("other"); got != want {
+		t.Errorf("published\n%swant\n%s", got, want)
+	}
+}
+
+// TestFS_FlushIsAllOrNothing: a FLUSH of many pieces that fails leaves what was
+// promised before (G1, G2).
+func TestFS_FlushIsAllOrNothing(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.mustCreate(1, "f", 0)
+	f.writeAt(line("promised"), 0)
+	f.flush()
+	pieces := 0
+	real := r.fs.opts.Format
+	r.fs.opts.Format = formatFunc(func(data []byte, at ingest.Position) ingest.Result {
+		if pieces++; pieces == 3 {
+			panic("the daemon dies here")
+		}
+		return real.Decode(data, at)
+	})
+	f.writeAt(strings.Repeat(line("new"), 4*pieceSize/len(line("new"))), 0)
+	func() {
+		defer func() { _ = recover() }()
+		f.flush()
+	}()
+	if pieces != 3 {
+		t.Fatalf("decoded %d pieces", pieces)
+	}
+	r.fs.handle(f.fh).stage.Commit()
+	if got, want := r.bodies(), line("promised"); got != want {
+		t.Errorf("published\n%.200s\nwant\n%s", got, want)
+	}
+}
+
+// formatFunc is a Format whose faults are written by a test.
+type formatFunc func([]byte, ingest.Position) ingest.Result
+
+func (f formatFunc) Decode(data []byte, at ingest.Position) ingest.Result { return f(data, at) }
 
 // TestFS_Unlink: what close or fsync has promised stays (G1); the rest goes.
 func TestFS_Unlink(t *testing.T) {
@@ -493,6 +570,12 @@ func TestFS_Refusals(t *testing.T) {
 	if st := g.writeAt(strings.Repeat("x", 60), 0); st != fuse.Status(syscall.ENOSPC) {
 		t.Errorf("write over the buffers: %v", st)
 	}
+	lines := r.mustCreate(1, "lines", 0)
+	lines.r.fs.handle(lines.fh).newlines = maxLines
+	if st := lines.writeAt("\n", 0); st != fuse.Status(syscall.EFBIG) {
+		t.Errorf("write of too many lines: %v", st)
+	}
+	lines.close()
 	f.close()
 	if st := g.writeAt(strings.Repeat("x", 60), 0); !st.Ok() {
 		t.Errorf("write after room was made: %v", st)

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,15 +36,35 @@ type handle struct {
 	// dirty says that buf has bytes that are not staged.
 	dirty bool
 
-	// stage holds what is staged; nil before there is anything. The first
-	// entries of it are those of the whole records in buf[:consumed], which has
-	// lines lines; another may stand for the rest.
-	stage    *queue.Stage
+	// stage holds what is staged; nil before there is anything.
+	stage  *queue.Stage
+	staged staged
+
+	// newlines counts those that were written, whole or over others.
+	newlines int
+}
+
+// staged says what of a file the stage stands for. Its first entries are those
+// of the whole records in buf[:consumed], which has lines lines; another may
+// stand for the rest.
+type staged struct {
 	consumed int
 	lines    int
 	entries  int
 	messages int // of the entries, those that are not dead letters
 	tail     tail
+}
+
+// add counts what was found in a piece.
+func (s *staged) add(found *ingest.Result) {
+	s.consumed += found.Consumed
+	s.lines += found.Lines
+	s.entries += len(found.Messages)
+	for i := range found.Messages {
+		if !found.Messages[i].Dead() {
+			s.messages++
+		}
+	}
 }
 
 // tail says what stands in the stage for the last line without a newline.
@@ -64,10 +85,15 @@ func (fs *FS) write(h *handle, data []byte, offset int64, atEnd bool) error {
 		// same name have other sizes.
 		offset = int64(len(h.buf))
 	}
+	lines := h.newlines + bytes.Count(data, []byte("\n"))
+	if lines > maxLines {
+		return fmt.Errorf("%w: more than %d lines", errFileLimit, maxLines)
+	}
 	if err := fs.resize(h, max(int64(len(h.buf)), offset+int64(len(data)))); err != nil {
 		return err
 	}
 	copy(h.buf[offset:], data)
+	h.newlines = lines
 	h.touch(offset)
 	return nil
 }
@@ -91,8 +117,8 @@ func (fs *FS) truncate(h *handle, size int64) error {
 func (h *handle) touch(offset int64) {
 	h.dirty = true
 	h.closed.Store(false)
-	if offset < int64(h.consumed) {
-		h.consumed, h.lines, h.entries, h.messages = 0, 0, 0, 0
+	if offset < int64(h.staged.consumed) {
+		h.staged = staged{}
 	}
 }
 
@@ -112,8 +138,11 @@ func (fs *FS) resize(h *handle, size int64) error {
 		if err := fs.opts.Route.Admit(h.uid, 1, uint64(size)); err != nil {
 			return err
 		}
-		if err := fs.reserve(grown - int64(cap(h.buf))); err != nil {
-			return err
+		if fs.reserve(grown-int64(cap(h.buf))) != nil {
+			grown = size
+			if err := fs.reserve(grown - int64(cap(h.buf))); err != nil {
+				return err
+			}
 		}
 		buf := make([]byte, size, grown)
 		copy(buf, h.buf)
@@ -132,13 +161,22 @@ func (fs *FS) reserve(n int64) error {
 	return nil
 }
 
+// maxLines bounds the lines of a file, and so the memory for its records: 64 MiB
+// could hold 30 million of them.
+const maxLines = 1_000_000
+
 // stageNew makes what is new durable, and is the ticket for the file's place. If
 // this is a close, the name is free for others from then on.
 func (fs *FS) stageNew(h *handle, closing bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for h.dirty && !h.abandoned {
-		if err := fs.stagePiece(h); err != nil {
+	if h.dirty && !h.abandoned {
+		if len(h.buf)-h.staged.consumed > pieceSize {
+			// Few at a time: each takes several times its size.
+			fs.large <- struct{}{}
+			defer func() { <-fs.large }()
+		}
+		if err := fs.stageBytes(h); err != nil {
 			return err
 		}
 	}
@@ -148,72 +186,70 @@ func (fs *FS) stageNew(h *handle, closing bool) error {
 	return nil
 }
 
-// pieceSize is how many bytes are decoded and put at a time. It bounds the
-// memory for messages: a megabyte can hold half a million lines.
+// pieceSize is how many bytes are decoded at a time. It bounds the memory for
+// messages that are not encoded yet.
 const pieceSize = 1 << 20
 
-// stagePiece decodes and puts the next piece; the last one clears dirty.
-func (fs *FS) stagePiece(h *handle) error {
-	found, last := fs.decode(h.buf[h.consumed:], h.lines)
-	add := found.Messages
-	tail := tailNone
-	if last && found.Tail != nil {
-		add = append(add, *found.Tail)
-		tail = tailMessage
-		if found.Tail.Dead() {
-			tail = tailDead
-		}
-	}
-	if err := fs.put(h, add); err != nil {
-		return err
-	}
-	h.consumed += found.Consumed
-	h.lines += found.Lines
-	h.entries += len(found.Messages)
-	for i := range found.Messages {
-		if !found.Messages[i].Dead() {
-			h.messages++
-		}
-	}
-	h.tail = tail
-	h.dirty = !last
-	return nil
-}
+// maxLarge is how many files with more new bytes than pieceSize are staged at a
+// time.
+const maxLarge = 2
 
-// decode decodes a piece of data that holds at least one whole record, or all
-// of it.
-func (fs *FS) decode(data []byte, line int) (found ingest.Result, last bool) {
-	for size := pieceSize; ; size *= 2 {
-		last = size >= len(data)
-		found = fs.opts.Format.Decode(data[:min(size, len(data))], ingest.Position{Line: line})
-		if last || found.Consumed > 0 {
-			return found, last
-		}
-	}
-}
-
-// put replaces what the stage has behind the first h.entries entries.
-func (fs *FS) put(h *handle, add []queue.Message) error {
+// stageBytes decodes what is new and puts it, all or nothing: what was promised
+// before stays promised until the new list is on disk.
+func (fs *FS) stageBytes(h *handle) error {
 	if h.stage == nil {
-		if len(add) == 0 {
-			return nil
-		}
 		fs.mu.Lock()
 		info := queue.StageInfo{File: h.node.key.name, UID: h.node.key.uid}
 		fs.mu.Unlock()
 		h.stage = fs.opts.Route.NewStage(queue.NewFileID(), info)
 	}
-	if len(add) == 0 && h.stage.Len() == h.entries {
-		return nil
+	next := h.staged
+	err := h.stage.PutPieces(h.staged.entries, func(yield func([]queue.Message) bool) {
+		fs.decode(h.buf, &next, func(ms []queue.Message) { yield(identify(h.stage, ms)) })
+	})
+	if err != nil {
+		return err
 	}
-	now := time.Now()
-	info := h.stage.Info()
-	for i := range add {
-		m := &add[i]
-		m.ID = h.stage.File().MessageID(m.Line)
+	h.staged, h.dirty = next, false
+	return nil
+}
+
+// decode decodes data behind what at says, piece by piece, and advances at.
+func (fs *FS) decode(data []byte, at *staged, take func([]queue.Message)) {
+	at.tail = tailNone
+	for size := pieceSize; ; {
+		rest := data[at.consumed:]
+		last := size >= len(rest)
+		found := fs.opts.Format.Decode(rest[:min(size, len(rest))], ingest.Position{Line: at.lines})
+		if !last && found.Consumed == 0 {
+			size *= 2 // a line that is longer than the piece
+			continue
+		}
+		at.add(&found)
+		if last && found.Tail != nil {
+			found.Messages = append(found.Messages, *found.Tail)
+			at.tail = tailMessage
+			if found.Tail.Dead() {
+				at.tail = tailDead
+			}
+		}
+		take(found.Messages)
+		if last {
+			return
+		}
+		size = pieceSize
+	}
+}
+
+// identify says of messages where they come from.
+func identify(stage *queue.Stage, ms []queue.Message) []queue.Message {
+	now, info := time.Now(), stage.Info()
+	for i := range ms {
+		m := &ms[i]
+		m.ID = stage.File().MessageID(m.Line)
 		m.Ingested, m.File, m.UID = now, info.File, info.UID
 	}
-	return h.stage.Put(h.entries, add)
+	return ms
 }
 
 // finish commits what is staged, at the RELEASE. What was written and never
@@ -237,12 +273,15 @@ func (fs *FS) finish(h *handle) {
 		fs.lost(h, err)
 		return
 	}
-	messages, dead := h.messages, h.entries-h.messages
-	switch h.tail {
+	messages, dead := h.staged.messages, h.staged.entries-h.staged.messages
+	switch h.staged.tail {
 	case tailMessage:
 		messages++
 	case tailDead:
 		dead++
+	}
+	if messages+dead == 0 {
+		return // blank lines are nothing either
 	}
 	fs.files.Add(1)
 	fs.messages.Add(uint64(messages))

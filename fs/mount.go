@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -34,8 +35,17 @@ type Mount struct {
 // As root it mounts by itself, for all users; otherwise fusermount3 does, for
 // the user alone.
 func (fs *FS) Mount(dir string) (*Mount, error) {
+	dir, err := resolveParent(dir)
+	if err != nil {
+		return nil, fmt.Errorf("mount on %q: %w", dir, err)
+	}
 	m := &Mount{dir: dir, direct: os.Geteuid() == 0, done: make(chan struct{})}
 	source := dir
+	if !m.direct {
+		if err := detachDead(dir); err != nil {
+			return nil, fmt.Errorf("mount on %q: %w", dir, err)
+		}
+	}
 	if m.direct {
 		fd, err := attach(dir)
 		if err != nil {
@@ -49,8 +59,11 @@ func (fs *FS) Mount(dir string) (*Mount, error) {
 		Options:  []string{"nosuid", "nodev", "noexec"},
 		MaxWrite: maxWrite, MaxBackground: maxBackground,
 		DisableXAttrs: true, DisableReadDirPlus: true,
-		PanicHandler: func(cause any) fuse.Status { return fs.recovered(cause) },
-		Logger:       log.New(io.Discard, "", 0),
+		// With O_TRUNC in the OPEN, a SETATTR of the size without a handle is
+		// truncate(2) and nothing else.
+		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
+		PanicHandler:      func(cause any) fuse.Status { return fs.recovered(cause) },
+		Logger:            log.New(io.Discard, "", 0),
 	})
 	if err != nil {
 		if m.direct {
@@ -64,6 +77,23 @@ func (fs *FS) Mount(dir string) (*Mount, error) {
 		server.Serve()
 	})
 	return m, nil
+}
+
+// resolveParent follows links, as a mount is on a directory and not on a name. The
+// last element is not asked if it is a directory: it may be a dead mount.
+func resolveParent(dir string) (string, error) {
+	for range 40 { // as many as the kernel follows
+		target, err := os.Readlink(dir)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(dir), target)
+		}
+		dir = target
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	return filepath.Join(parent, filepath.Base(dir)), err
 }
 
 // mountAdvice says what is missing on this machine for a mount.

@@ -70,10 +70,10 @@ func (fs *FS) findLocked(key nameKey) *node {
 	return nil
 }
 
-func (fs *FS) newNodeLocked(key nameKey, gid, mode uint32) *node {
+func (fs *FS) newNodeLocked(id uint64, key nameKey, gid, mode uint32) *node {
 	now := time.Now()
 	n := &node{
-		id: fs.nextNode.Add(1), created: now, mtime: now,
+		id: id, created: now, mtime: now,
 		key: key, gid: gid, mode: mode & 0o777,
 	}
 	fs.nodes[n.id] = n

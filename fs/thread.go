@@ -11,6 +11,9 @@ import (
 // sameProcess reports whether two threads, as FUSE requests name them, belong
 // to one process. A thread that is gone is the same only as itself.
 func sameProcess(a, b uint32) bool {
+	if a == 0 || b == 0 {
+		return false // outside of our pid namespace: it may be anybody
+	}
 	if a == b {
 		return true
 	}

@@ -10,6 +10,9 @@ const (
 	// would be after its py/id references are resolved.
 	ReasonTooLong = "too-long"
 
+	// ReasonExchangeTooLong: the record names an exchange that AMQP cannot.
+	ReasonExchangeTooLong = "exchange-too-long"
+
 	// ReasonNulOnly: a line of NUL bytes, which is what a crash leaves where
 	// data had not reached the disk.
 	ReasonNulOnly = "nul-only"

@@ -136,7 +136,9 @@ func (f *Sarracenia) object(rec *record, raw []byte) (m queue.Message, reason st
 	if m.PubTime, reason = checkMandatory(fields); reason != "" {
 		return m, reason
 	}
-	m.Exchange = namedExchange(rec.members)
+	if m.Exchange = namedExchange(rec.members); len(m.Exchange) > maxKey {
+		return m, ReasonExchangeTooLong
+	}
 	m.Words, m.Key, m.HasKey = route(rec.members, fields, marked)
 
 	switch f.wireFormat(rec.members) {
