@@ -168,3 +168,48 @@ func TestMount_ExchangeIsDeclared(t *testing.T) {
 		t.Errorf("%v in\n%s", err, text)
 	}
 }
+
+// TestMount_PoisonMessage: one message that the broker cannot take, and does not
+// name when it ends the channel, is found and set aside; the others are
+// delivered, and everything goes on (G4, B10).
+func TestMount_PoisonMessage(t *testing.T) {
+	node := brokerNode(t)
+	if out, err := node.Ctl(limit(t, time.Minute), "eval", "application:set_env(rabbit, max_message_size, 1000000)."); err != nil {
+		t.Fatal(err, out)
+	}
+	t.Cleanup(func() {
+		node.Ctl(limit(t, time.Minute), "eval", "application:set_env(rabbit, max_message_size, 134217728).")
+	})
+	for name, field := range map[string]string{
+		"too large": `"x": "` + strings.Repeat("y", 1_100_000) + `"`,
+		"reserved":  `"_format": "v02", "CC": "x", "mtime": "20261130T070000"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(t, node)
+			s := startSpool(t, node.URL(), "--exchange", q.Exchange)
+			text := ""
+			for i := range 21 {
+				extra := ""
+				if i == 10 {
+					extra = ", " + field
+				}
+				text += strings.TrimSuffix(record(fmt.Sprint(i)), "}") + extra + "}\n"
+			}
+			if err := os.WriteFile(filepath.Join(s.dir, "f"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.untilIngested(21)
+			s.untilSent()
+			got, err := q.Drain(limit(t, time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = withoutRepeats(t, got); len(got) != 20 {
+				t.Errorf("received %d messages, want 20", len(got))
+			}
+			if st := s.status(); st.Queue.Dead != 1 {
+				t.Errorf("the status is %+v", st)
+			}
+		})
+	}
+}

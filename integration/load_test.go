@@ -74,6 +74,11 @@ func TestMount_KilledDaemonKeepsClosedFiles(t *testing.T) {
 	for range kills {
 		moment := time.NewTimer(time.Duration(20+random.IntN(300)) * time.Millisecond)
 		<-moment.C
+		// A monitor that has just looked must not make the dead mount look
+		// alive to the next daemon.
+		if _, err := os.Stat(s.dir); err != nil {
+			t.Fatal(err)
+		}
 		s.kill()
 		s.start()
 	}

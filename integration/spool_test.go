@@ -26,6 +26,7 @@ type spool struct {
 	cmd    *exec.Cmd
 	stdout *output
 	stderr *output
+	log    *os.File // instead of stderr, if not nil
 	exited chan struct{}
 }
 
@@ -87,6 +88,9 @@ func (s *spool) launch() {
 	s.stdout, s.stderr = &output{}, &output{}
 	s.cmd = exec.Command(s.binary, append(append([]string{"mount"}, s.args...), s.dir)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.stdout, s.stderr
+	if s.log != nil {
+		s.cmd.Stderr = s.log
+	}
 	// The race detector would wait a second at exit.
 	s.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	if err := s.cmd.Start(); err != nil {

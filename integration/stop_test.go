@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -112,6 +113,30 @@ func TestMount_SecondSignal(t *testing.T) {
 	}
 }
 
+// TestMount_SurvivesLogout: neither the end of a login nor the death of who reads
+// the log ends the daemon.
+func TestMount_SurvivesLogout(t *testing.T) {
+	s := newSpool(t, raceBinary, "stdout:")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.log = w
+	s.launch()
+	w.Close()
+	log := bufio.NewReader(r)
+	if text, err := log.ReadString('\n'); err != nil || !strings.Contains(text, "msg=ready") {
+		t.Fatalf("the log begins with %q, %v", text, err)
+	}
+	r.Close()
+	s.signal(syscall.SIGHUP)
+	s.sh(`echo garbage > $M/f`) // which is logged
+	s.until("done with the bad line", func() bool { return s.status().Queue.Dead == 1 })
+	if code := s.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // TestMount_UnmountedByOthers: umount(8) stops the daemon, softly.
 func TestMount_UnmountedByOthers(t *testing.T) {
 	s := startSpool(t, "stdout:")
@@ -177,6 +202,10 @@ func TestMount_RefusesClearly(t *testing.T) {
 		{[]string{"mount", "--broker", "stdout:", dir}, 64, "--store"},
 		{[]string{"mount", "--store", store, "--broker", "amqp://h/", dir}, 64, "use --exchange=NAME"},
 		{[]string{"mount", "--store", store, "--broker", "http://u:secret@h/", "--exchange", "x", dir}, 64, "want amqp://"},
+		{[]string{"mount", "--store", store, "--broker", "guest:secret@h:5672/", "--exchange", "x", dir}, 64, "want amqp://"},
+		{[]string{"mount", "--store", store, "--broker", "amqp:u:secret@h/", "--exchange", "x", dir}, 64, "want amqp://"},
+		{[]string{"mount", "--store", store, "--broker", "amqp://u:12/secret@h/v", "--exchange", "x", dir}, 64, "percent-encode"},
+		{[]string{"mount", "--store", store, "--broker", "amqp://u:12#secret@h/v", "--exchange", "x", dir}, 64, "percent-encode"},
 		{[]string{"mount", "--store", store, "--broker", "amqp://u:sec%zzret@h/", "--exchange", "x", dir}, 64, "percent-encode"},
 		{[]string{"mount", "--store", store, "--broker", "stdout:", "--window", "0", dir}, 64, "--window=0"},
 		{[]string{"mount", "--store", filepath.Join(dir, "in/it"), "--broker", "stdout:", dir}, 64, "lies within the mountpoint"},

@@ -15,6 +15,9 @@ import (
 	"spoolfs/queue"
 )
 
+// stopLimit is how long the publisher may take to give up what it is doing.
+const stopLimit = 15 * time.Second
+
 // defaultRoute is the route of the mount's root.
 const defaultRoute = "default"
 
@@ -133,7 +136,11 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.drain()
 	stopPublishing()
-	err = <-published
+	select {
+	case err = <-published:
+	case <-time.After(stopLimit):
+		err = withCode(exitTemporary, errors.New("the broker holds up the stop: ended without it; what was not confirmed is in the store"))
+	}
 	if left, e := d.queue.Stats(); e == nil {
 		d.log.Info("stopped", "queued", left.Ready+left.Delayed, "dead", left.Dead)
 	}

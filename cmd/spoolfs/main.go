@@ -74,6 +74,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // signalContext ends with the first SIGTERM or SIGINT. A second one ends the
 // process at once: the store is safe at any moment.
 func signalContext() (context.Context, context.CancelFunc) {
+	// Neither the end of a login nor that of who reads the log ends the spool.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)

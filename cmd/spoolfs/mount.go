@@ -76,12 +76,11 @@ func (c *mountCommand) checkBroker() error {
 		return nil
 	}
 	u, err := url.Parse(c.Broker)
-	if err != nil {
-		// The error of url.Parse holds the URL, and that the password.
-		return withCode(exitUsage, errors.New("--broker is not a URL; percent-encode special characters of the password"))
-	}
-	if u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
-		return withCode(exitUsage, fmt.Errorf("--broker=%s: want amqp://user:password@host/vhost, amqps://user:password@host/vhost or stdout: to print", maskURL(c.Broker)))
+	// What url.Parse says holds the URL, and that the password. A "/", "#" or
+	// "?" in a password makes a wrong URL of it that parses all the same.
+	if err != nil || u.Opaque != "" || u.Fragment != "" || strings.Contains(u.Path, "@") ||
+		u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "" {
+		return withCode(exitUsage, errors.New("--broker: want amqp://user:password@host:port/vhost, amqps://user:password@host/vhost, or stdout: to print; percent-encode special characters of the password"))
 	}
 	if c.Exchange == "" {
 		return withCode(exitUsage, errors.New("no exchange is given: use --exchange=NAME"))
@@ -128,15 +127,18 @@ func resolve(path string) string {
 	return filepath.Join(resolve(filepath.Clean(dir)), base)
 }
 
-// maskURL leaves the password out of a URL.
+// maskURL shows what of a broker's URL may be shown.
 func maskURL(raw string) string {
+	if raw == stdoutBroker {
+		return raw
+	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		return "(not a URL)"
 	}
+	masked := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	if u.User != nil {
-		u.User = url.User(u.User.Username())
+		masked.User = url.User(u.User.Username())
 	}
-	u.RawQuery = ""
-	return u.String()
+	return masked.String()
 }
