@@ -62,11 +62,13 @@ func writeFormat(fsys vfs.FS, dir string) error {
 		return err
 	}
 	_, err = io.WriteString(f, formatPrefix+strconv.Itoa(formatVersion)+"\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	// The store's own entry must survive as well, or all that is synced below
-	// it is gone after a power cut.
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncStore makes the store's own entry durable, or all that is synced below it
+// is gone after a power cut. Every opening does it, since the one that made the
+// store may have failed just before.
+func syncStore(fsys vfs.FS, dir string) error {
 	return errors.Join(syncDir(fsys, dir), syncDir(fsys, fsys.PathDir(dir)))
 }
 

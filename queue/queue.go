@@ -83,6 +83,9 @@ func (q *Queue) open(exists bool) (err error) {
 		err = writeFormat(q.opts.FS, q.dir)
 	}
 	if err == nil {
+		err = syncStore(q.opts.FS, q.dir)
+	}
+	if err == nil {
 		q.setLimits()
 		err = q.load()
 	}
