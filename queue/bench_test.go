@@ -62,7 +62,12 @@ func BenchmarkStage(b *testing.B) {
 func bareDB(b *testing.B, r *Route) func(i int) error {
 	b.Helper()
 	bodies := corpusBodies(b)
-	db, err := pebble.Open(filepath.Join(b.TempDir(), "bare"), new(engine).pebbleOptions(&r.q.opts))
+	dir, e := filepath.Join(b.TempDir(), "bare"), &engine{failed: make(chan struct{})}
+	fs, err := newEngineFS(r.q.opts.FS, dir, e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	db, err := pebble.Open(dir, e.pebbleOptions(fs, &r.q.opts))
 	if err != nil {
 		b.Fatal(err)
 	}

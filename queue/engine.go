@@ -1,34 +1,27 @@
 package queue
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // engine is one life of the database: from its opening until it is closed or
 // has failed. Writes enter it in the order in which they were submitted; those
 // that meet share a batch and a sync.
 //
-// When Pebble meets an error that it cannot go on from, it is stuck somewhere
-// inside for good. The engine then answers everybody with the error, is fenced
-// off from the disk, so that what is left of it cannot touch the files of its
-// successor, and is abandoned.
+// When the disk or Pebble fails, the engine answers everybody with the error and
+// is fenced off from the disk (engineFS), so that what is left of it cannot
+// touch the files of its successor, and is closed.
 type engine struct {
 	db *pebble.DB
 
 	// failed is closed when the database has failed; err says why.
 	failed chan struct{}
 	err    error
-	fenced atomic.Bool
 
 	// committing is held by the one who applies what is pending. It guards
 	// unchecked, the bytes that were applied since makeRoom looked last.
@@ -36,7 +29,7 @@ type engine struct {
 	unchecked  int
 
 	mu      sync.Mutex // guards what follows, and the closing of failed
-	onFault func(*engine)
+	onFault func()
 	pending []*write
 	closing bool
 }
@@ -61,18 +54,21 @@ type group struct {
 
 // openEngine opens the database in a directory. onFault is called once if it
 // fails later, and must not wait.
-func openEngine(dir string, opts *Options, onFault func(*engine)) (*engine, error) {
+func openEngine(dir string, opts *Options, onFault func()) (*engine, error) {
 	e := &engine{failed: make(chan struct{})}
-	var err error
-	if e.db, err = openPebble(dir, e.pebbleOptions(opts)); err != nil {
-		e.fenced.Store(true)
+	fs, err := newEngineFS(opts.FS, dir, e)
+	if err != nil {
 		return nil, err
+	}
+	if e.db, err = openPebble(dir, e.pebbleOptions(fs, opts)); err != nil {
+		e.fail(fmt.Errorf("open: %w", err))
+		return nil, e.err
 	}
 	e.mu.Lock()
 	e.onFault = onFault
 	e.mu.Unlock()
-	if e.hasFailed() { // a flush at the opening, for example
-		e.abandon()
+	if e.hasFailed() {
+		_ = e.close()
 		return nil, e.err
 	}
 	return e, nil
@@ -85,9 +81,9 @@ func openPebble(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, opts)
 }
 
-func (e *engine) pebbleOptions(opts *Options) *pebble.Options {
+func (e *engine) pebbleOptions(fs *engineFS, opts *Options) *pebble.Options {
 	return &pebble.Options{
-		FS:                 unlockedFS{errorfs.Wrap(opts.FS, errorfs.InjectorFunc(e.fence))},
+		FS:                 fs,
 		Logger:             pebbleLogger{opts.Logger, e.fail},
 		FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize:       memTableSize,
@@ -113,35 +109,17 @@ const (
 	maxUnflushed = 2
 )
 
-// fence keeps an engine that has failed from changing the disk.
-func (e *engine) fence(op errorfs.Op) error {
-	if e.fenced.Load() && op.Kind != errorfs.OpFileClose && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-		return errFenced
-	}
-	return nil
-}
-
-var errFenced = errors.New("the database has failed and is fenced off")
-
-// unlockedFS leaves the locking to the queue, which holds the lock of the store
-// over the lives of several engines.
-type unlockedFS struct{ vfs.FS }
-
-func (unlockedFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
-
-func (f unlockedFS) Unwrap() vfs.FS { return f.FS }
-
-// fail ends the engine, if it has not ended yet.
+// fail ends the engine, if it has not failed yet.
 func (e *engine) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closing || e.hasFailed() {
+	if e.hasFailed() {
 		return
 	}
 	e.err = fmt.Errorf("%w: %w", ErrFault, err)
 	close(e.failed)
-	if e.onFault != nil {
-		e.onFault(e)
+	if e.onFault != nil && !e.closing {
+		e.onFault()
 	}
 }
 
@@ -176,14 +154,14 @@ func (e *engine) await(w *write) error {
 		if g.err = g.batch.SyncWait(); g.err != nil {
 			e.fail(fmt.Errorf("sync: %w", g.err))
 		}
+		if e.hasFailed() { // or engineFS has made the sync a success
+			g.err = e.err
+		}
 		close(g.synced)
 	}
 	select {
 	case <-g.synced:
-		if g.err != nil {
-			return e.err
-		}
-		return nil
+		return g.err
 	case <-e.failed:
 		return e.err
 	}
@@ -294,9 +272,13 @@ func (e *engine) apply(g *group) (err error) {
 	return e.db.ApplyNoSyncWait(g.batch, pebble.Sync)
 }
 
-// close ends an engine in good health and closes the database. It may be called
-// twice.
-func (e *engine) close() (err error) {
+// closeTimeout is how long a failed database gets to close.
+const closeTimeout = 2 * time.Second
+
+// close closes the database. It may be called twice. After a failure of the disk
+// Pebble closes like any other; after one of its own it may be stuck, and what
+// is stuck stays, with its memory, until the process ends.
+func (e *engine) close() error {
 	e.mu.Lock()
 	closed := e.closing
 	e.closing = true
@@ -304,33 +286,32 @@ func (e *engine) close() (err error) {
 	if closed {
 		return nil
 	}
-	if e.hasFailed() {
-		e.abandon()
-		return nil // it has been reported
+	reported := e.hasFailed()
+	done := make(chan error, 1)
+	go func() { done <- e.closePebble() }()
+	var err error
+	select {
+	case err = <-done:
+	case <-e.failed:
+		select {
+		case <-done:
+		case <-time.After(closeTimeout):
+		}
+		err = e.err
 	}
-	defer recoverFatal(&err)
-	return e.db.Close()
+	if reported {
+		return nil
+	}
+	if err == nil && e.hasFailed() {
+		return e.err
+	}
+	return err
 }
 
-// abandonTimeout is how long a failed database gets to close by itself.
-const abandonTimeout = 2 * time.Second
-
-// abandon fences off a failed engine and closes as much of it as will close.
-// What is stuck inside Pebble stays, with its memory, until the process ends.
-func (e *engine) abandon() {
-	if e.fenced.Swap(true) {
-		return
-	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		defer func() { _ = recover() }() // whatever is broken in there
-		_ = e.db.Close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(abandonTimeout):
-	}
+// closePebble is close without a bound.
+func (e *engine) closePebble() (err error) {
+	defer recoverFatal(&err)
+	return e.db.Close()
 }
 
 // ours reports whether a function of this package that deals with the panics of
@@ -341,7 +322,7 @@ func ours() bool {
 	for {
 		f, more := frames.Next()
 		switch f.Function {
-		case "spoolfs/queue.(*engine).apply", "spoolfs/queue.(*engine).close",
+		case "spoolfs/queue.(*engine).apply", "spoolfs/queue.(*engine).closePebble",
 			"spoolfs/queue.openPebble", "spoolfs/queue.(*Queue).eachRow":
 			return true
 		}

@@ -20,7 +20,7 @@ type image struct {
 // load opens an engine and takes up what the store holds. What it reads is in
 // proportion to the number of routes and stages, never to that of messages.
 func (q *Queue) load() error {
-	e, err := openEngine(q.database(), &q.opts, func(e *engine) { q.faults <- e })
+	e, err := openEngine(q.database(), &q.opts, q.faulted)
 	if err != nil {
 		return err
 	}

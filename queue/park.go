@@ -25,11 +25,19 @@ func (q *Queue) keepOpen() {
 			}
 		case <-q.done:
 			return
-		case e := <-q.faults:
-			if e == q.engine { // only this goroutine changes it
-				q.replace(e)
+		case <-q.faults:
+			if q.engine.hasFailed() { // only this goroutine changes it
+				q.replace(q.engine)
 			}
 		}
+	}
+}
+
+// faulted wakes keepOpen, and never waits.
+func (q *Queue) faulted() {
+	select {
+	case q.faults <- struct{}{}:
+	default:
 	}
 }
 
@@ -42,7 +50,7 @@ func (q *Queue) replace(e *engine) {
 	q.mu.Unlock()
 	q.opts.Logger.Error("the store has failed and is opened again", "error", e.err)
 	q.awaitIdle()
-	e.abandon()
+	_ = e.close() // its failure is known
 	full := e.err
 	for wait := minReopenWait; ; wait = min(2*wait, maxReopenWait) {
 		if isFull(full) {

@@ -34,7 +34,7 @@ type Queue struct {
 	active     atomic.Int64
 	refusal    atomic.Pointer[error] // what begin answers; nil to go ahead
 	background sync.WaitGroup
-	faults     chan *engine
+	faults     chan struct{} // holds a token when the engine may have failed
 
 	mu      sync.Mutex // see Locks in doc.go
 	engine  *engine    // changes only while no operation is under way
@@ -62,7 +62,7 @@ func Open(dir string, opts Options) (*Queue, []*Stage, error) {
 		return nil, nil, fmt.Errorf("open store %q: %w", dir, err)
 	}
 	q := &Queue{
-		dir: dir, opts: opts, done: make(chan struct{}), faults: make(chan *engine, 1),
+		dir: dir, opts: opts, done: make(chan struct{}), faults: make(chan struct{}, 1),
 		routes: map[string]*Route{}, stages: map[FileID]*Stage{}, charged: map[uint32]bool{},
 	}
 	if err := q.open(exists); err != nil {

@@ -1,0 +1,194 @@
+package queue
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// engineFS is the file system of one engine, and its fence.
+//
+// Pebble cannot live with an error while it writes: one in its log, when that
+// is rotated, unlocks a mutex twice, which no recover stops; one in its manifest
+// or in the sync of a directory panics or ends a goroutine that others wait for
+// (db.go, version_set.go, vfs/atomicfs). So it does not get to see any. The
+// first error ends the engine, before the call returns; from then on nothing
+// that the engine does changes the disk, which its successor will own, and all
+// of it seems to succeed: new files are kept in memory, the rest is forgotten.
+// Pebble can then be closed in the usual way. Whoever is to be told that a write
+// is safe must look at engine.failed last.
+//
+// Tables are the exception: they are read again, and Pebble deals with an error
+// in one by writing another.
+type engineFS struct {
+	vfs.FS
+	e    *engine
+	lost *vfs.MemFS // what was created after the failure
+}
+
+var _ vfs.FS = (*engineFS)(nil)
+
+func newEngineFS(fs vfs.FS, dir string, e *engine) (*engineFS, error) {
+	f := &engineFS{FS: fs, e: e, lost: vfs.NewMem()}
+	return f, f.lost.MkdirAll(dir, 0o700)
+}
+
+func (f *engineFS) Unwrap() vfs.FS { return f.FS }
+
+// Lock does nothing: the queue holds the lock of the store, over the lives of
+// several engines.
+func (f *engineFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+// change does what alters the disk, and hides that it has failed.
+func (f *engineFS) change(do func() error) error {
+	if !f.e.hasFailed() {
+		if err := do(); err != nil {
+			f.e.fail(err)
+		}
+	}
+	return nil
+}
+
+// create opens a file with open, or one in memory.
+func (f *engineFS) create(name string, category vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+	if !f.e.hasFailed() {
+		file, err := open()
+		if err == nil {
+			return f.wrap(name, file), nil
+		}
+		f.e.fail(err)
+	}
+	return f.lost.Create(name, category)
+}
+
+func (f *engineFS) wrap(name string, file vfs.File) vfs.File {
+	table := strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
+	return &engineFile{File: file, fs: f, table: table}
+}
+
+func (f *engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.create(name, category, func() (vfs.File, error) { return f.FS.Create(name, category) })
+}
+
+func (f *engineFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.create(newname, category, func() (vfs.File, error) {
+		return f.FS.ReuseForWrite(oldname, newname, category)
+	})
+}
+
+func (f *engineFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.create(name, category, func() (vfs.File, error) {
+		return f.FS.OpenReadWrite(name, category, opts...)
+	})
+}
+
+func (f *engineFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if f.e.hasFailed() {
+		if file, err := f.lost.Open(name, opts...); err == nil {
+			return file, nil
+		}
+	}
+	return f.FS.Open(name, opts...)
+}
+
+func (f *engineFS) OpenDir(name string) (vfs.File, error) {
+	dir, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return f.wrap(name, dir), nil
+}
+
+func (f *engineFS) Stat(name string) (vfs.FileInfo, error) {
+	if f.e.hasFailed() {
+		if info, err := f.lost.Stat(name); err == nil {
+			return info, nil
+		}
+	}
+	return f.FS.Stat(name)
+}
+
+// Remove shows its error: what is left over is found at the next opening.
+func (f *engineFS) Remove(name string) error {
+	if f.e.hasFailed() {
+		return nil
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *engineFS) RemoveAll(name string) error {
+	return f.change(func() error { return f.FS.RemoveAll(name) })
+}
+
+func (f *engineFS) Rename(oldname, newname string) error {
+	return f.change(func() error { return f.FS.Rename(oldname, newname) })
+}
+
+func (f *engineFS) Link(oldname, newname string) error {
+	return f.change(func() error { return f.FS.Link(oldname, newname) })
+}
+
+func (f *engineFS) MkdirAll(dir string, perm os.FileMode) error {
+	return f.change(func() error { return f.FS.MkdirAll(dir, perm) })
+}
+
+// engineFile is a file or directory that is open for writing.
+type engineFile struct {
+	vfs.File
+	fs    *engineFS
+	table bool
+}
+
+var _ vfs.File = (*engineFile)(nil)
+
+func (f *engineFile) change(do func() error) error {
+	err := f.fs.change(do)
+	if f.table && f.fs.e.hasFailed() {
+		return f.fs.e.err
+	}
+	return err
+}
+
+func (f *engineFile) Write(p []byte) (int, error) {
+	err := f.change(func() error {
+		_, err := f.File.Write(p)
+		return err
+	})
+	return len(p), err
+}
+
+func (f *engineFile) WriteAt(p []byte, offset int64) (int, error) {
+	err := f.change(func() error {
+		_, err := f.File.WriteAt(p, offset)
+		return err
+	})
+	return len(p), err
+}
+
+// Preallocate only saves time; if the disk is full, Write will tell.
+func (f *engineFile) Preallocate(offset, length int64) error {
+	if !f.fs.e.hasFailed() {
+		_ = f.File.Preallocate(offset, length)
+	}
+	return nil
+}
+
+func (f *engineFile) Sync() error { return f.change(f.File.Sync) }
+
+func (f *engineFile) SyncData() error { return f.change(f.File.SyncData) }
+
+func (f *engineFile) SyncTo(length int64) (full bool, err error) {
+	err = f.change(func() (err error) {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+// Close closes the file in any case.
+func (f *engineFile) Close() error {
+	err := f.File.Close()
+	return f.change(func() error { return err })
+}
