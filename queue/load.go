@@ -34,10 +34,34 @@ func (q *Queue) load() error {
 			return errors.Join(err, e.close())
 		}
 	}
+	if err := q.keepRoutes(im); err != nil {
+		return errors.Join(err, e.close())
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.adoptLocked(im)
 	return nil
+}
+
+// keepRoutes writes the routes again whose making a fault has undone: callers
+// may hold them, and what they append must be found by the name of the route.
+func (q *Queue) keepRoutes(im *image) error {
+	b := q.engine.db.NewBatch()
+	for name, r := range q.routes { // only submitRoute adds to it
+		if im.routes[name] != nil {
+			continue
+		}
+		now := newRoute(q, r.id)
+		now.name = name
+		im.routes[name] = now
+		if err := errors.Join(now.write(b), b.Set(routeKey(kindCounters, r.id), now.count.encode(), nil)); err != nil {
+			return err
+		}
+	}
+	if b.Empty() {
+		return nil
+	}
+	return q.engine.await(q.engine.submit(b, true))
 }
 
 // errStop ends eachRow early, without an error.

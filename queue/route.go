@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // Route is one FIFO of messages. Routes do not wait for each other.
@@ -74,10 +76,8 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 	}
 	r := newRoute(q, uint32(len(q.routes)+1))
 	r.name = name
-	w := newFieldWriter(len(name))
-	w.text(tagRouteName, name)
 	b := q.engine.db.NewBatch()
-	if err := b.Set(routeKey(kindRoute, r.id), w.finish(), nil); err != nil {
+	if err := r.write(b); err != nil {
 		return nil, nil, err
 	}
 	// Synced, since rows that name the route by its number follow.
@@ -86,6 +86,13 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 		q.routes[name] = r
 	}
 	return r, sent, err
+}
+
+// write adds the row with the name of the route.
+func (r *Route) write(b *pebble.Batch) error {
+	w := newFieldWriter(len(r.name))
+	w.text(tagRouteName, r.name)
+	return b.Set(routeKey(kindRoute, r.id), w.finish(), nil)
 }
 
 // Name returns the name of the route.
