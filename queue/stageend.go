@@ -17,26 +17,38 @@ func (s *Stage) Commit() error { return s.end(false) }
 func (s *Stage) Discard() error { return s.end(true) }
 
 func (s *Stage) end(discard bool) error {
-	err := s.tryEnd(discard)
-	if errors.Is(err, ErrFault) {
-		s.q.mu.Lock()
-		defer s.q.mu.Unlock()
-		s.ended, s.owed, s.discard = true, true, discard
-		// Where the batch was lost, the stage is still there.
-		s.q.stages[s.file] = s
+	s.q.mu.Lock()
+	if s.owed {
+		discard = s.discard // the first call counts
+	}
+	err := s.q.begin() // which changes only under q.mu
+	if errors.Is(err, ErrFault) && !s.ended {
+		s.oweLocked(discard)
+	}
+	s.q.mu.Unlock()
+	if err == nil {
+		defer s.q.end()
+		if err = s.tryEnd(discard); errors.Is(err, ErrFault) {
+			s.q.mu.Lock()
+			s.oweLocked(discard)
+			s.q.mu.Unlock()
+		}
+	}
+	if err == nil || errors.Is(err, ErrFault) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("end stage %q: %w", s.info.File, err)
-	}
-	return nil
+	return fmt.Errorf("end stage %q: %w", s.info.File, err)
+}
+
+// oweLocked leaves the ending to the end of the parking, which cannot have come
+// yet: the queue is parked, or waits for this operation.
+func (s *Stage) oweLocked(discard bool) {
+	s.ended, s.owed, s.discard = true, true, discard
+	// Where the batch was lost, the stage is still there.
+	s.q.stages[s.file] = s
 }
 
 func (s *Stage) tryEnd(discard bool) error {
-	if err := s.q.begin(); err != nil {
-		return err
-	}
-	defer s.q.end()
 	b := s.q.engine.db.NewBatch()
 	var c cutting
 	if discard {
