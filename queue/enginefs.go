@@ -68,8 +68,17 @@ func (f *engineFS) wrap(name string, file vfs.File) vfs.File {
 	return &engineFile{File: file, fs: f, table: table}
 }
 
+// Create makes the entry of a manifest durable at once. Pebble does not before
+// it makes the entry of the marker that names the manifest, and a crash that
+// keeps only the second leaves a store that does not open.
 func (f *engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return f.create(name, category, func() (vfs.File, error) { return f.FS.Create(name, category) })
+	return f.create(name, category, func() (vfs.File, error) {
+		file, err := f.FS.Create(name, category)
+		if err == nil && strings.HasPrefix(f.PathBase(name), "MANIFEST-") {
+			err = syncDir(f.FS, f.PathDir(name))
+		}
+		return file, err
+	})
 }
 
 func (f *engineFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
@@ -91,6 +100,17 @@ func (f *engineFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 		}
 	}
 	return f.FS.Open(name, opts...)
+}
+
+// List ends the engine when it fails, and shows an empty directory: the opening
+// that is under way goes on with a new database, in memory, and can be closed.
+// Pebble forgets to stop what it has started when the last listing fails.
+func (f *engineFS) List(dir string) (names []string, err error) {
+	err = f.change(func() (err error) {
+		names, err = f.FS.List(dir)
+		return err
+	})
+	return names, err
 }
 
 func (f *engineFS) OpenDir(name string) (vfs.File, error) {
