@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 		holdStore(dir)
 		return
 	}
+	if arg := os.Getenv("QUEUE_TEST_KILL"); arg != "" {
+		killChild(arg)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
