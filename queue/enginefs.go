@@ -65,7 +65,7 @@ func (f *engineFS) create(name string, category vfs.DiskWriteCategory, open func
 
 func (f *engineFS) wrap(name string, file vfs.File) vfs.File {
 	table := strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
-	return &engineFile{File: file, fs: f, table: table}
+	return &engineFile{File: file, fs: f, name: name, table: table}
 }
 
 // Create makes the entry of a manifest durable at once. Pebble does not before
@@ -158,7 +158,9 @@ func (f *engineFS) MkdirAll(dir string, perm os.FileMode) error {
 type engineFile struct {
 	vfs.File
 	fs    *engineFS
+	name  string
 	table bool
+	torn  bool // a table that lacks something
 }
 
 var _ vfs.File = (*engineFile)(nil)
@@ -166,6 +168,7 @@ var _ vfs.File = (*engineFile)(nil)
 func (f *engineFile) change(do func() error) error {
 	err := f.fs.change(do)
 	if f.table && f.fs.e.hasFailed() {
+		f.torn = true
 		return f.fs.e.err
 	}
 	return err
@@ -207,8 +210,14 @@ func (f *engineFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// Close closes the file in any case.
+// Close closes the file in any case. A torn table is removed in spite of the
+// fence: no manifest names it, and the next engine, which would remove it at the
+// end of its opening, may need the space to get there. That engine gives the
+// number to no other file while it sees this one.
 func (f *engineFile) Close() error {
 	err := f.File.Close()
+	if f.torn {
+		return f.fs.FS.Remove(f.name)
+	}
 	return f.change(func() error { return err })
 }
