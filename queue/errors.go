@@ -1,6 +1,10 @@
 package queue
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
 
 // Errors that a caller can act upon.
 var (
@@ -23,10 +27,10 @@ var (
 	ErrFull = errors.New("queue is full")
 
 	// ErrUserShare says that the user holds as much as one user may.
-	ErrUserShare = errors.New("user's share of the queue is full")
+	ErrUserShare = fmt.Errorf("user's share of the queue is full: %w", syscall.EDQUOT)
 
 	// ErrDiskFull says that the rest of the disk is kept free.
-	ErrDiskFull = errors.New("disk is full")
+	ErrDiskFull = fmt.Errorf("disk is full: %w", syscall.ENOSPC)
 
 	// ErrNotLeased says that a lease was settled before.
 	ErrNotLeased = errors.New("message is not leased")

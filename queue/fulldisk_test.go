@@ -34,17 +34,21 @@ func TestQueue_FullDisk(t *testing.T) {
 			"gradually":          (*fullDisk).gradually,
 			"by our own appends": (*fullDisk).byOurselves,
 		} {
-			t.Run(disk+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				size := smallDisk
-				if name == "by our own appends" {
-					size = largerDisk
-				}
-				d := &fullDisk{t: t, dir: mountDisk(t, disk, size), book: newLedger()}
-				d.open()
-				run(d)
-				d.goesOn()
-			})
+			// Without a floor the disk gets really full; with it the queue refuses
+			// before that, and has its ballast.
+			for floor, limits := range map[string]Limits{"no floor": {FreeFloor: 1, Ballast: 1}, "floor": {}} {
+				t.Run(disk+"/"+name+"/"+floor, func(t *testing.T) {
+					t.Parallel()
+					size := smallDisk
+					if name == "by our own appends" {
+						size = largerDisk
+					}
+					d := &fullDisk{t: t, dir: mountDisk(t, disk, size), book: newLedger(), limits: limits}
+					d.open()
+					run(d)
+					d.goesOn()
+				})
+			}
 		}
 	}
 }
@@ -84,12 +88,13 @@ func mountDisk(t *testing.T, kind, size string) string {
 
 // fullDisk is a queue on a small disk.
 type fullDisk struct {
-	t     *testing.T
-	dir   string
-	book  *ledger
-	q     *Queue
-	r     *Route
-	stage *Stage // open, with messages in it
+	limits Limits
+	t      *testing.T
+	dir    string
+	book   *ledger
+	q      *Queue
+	r      *Route
+	stage  *Stage // open, with messages in it
 }
 
 // open opens the queue with something in each state.
@@ -112,7 +117,7 @@ func (d *fullDisk) open() {
 
 func (d *fullDisk) reopen() {
 	d.t.Helper()
-	opts := testOptions(nil)
+	opts := d.options()
 	var stages []*Stage
 	err := within(d.t, "open", func() (err error) {
 		d.q, stages, err = Open(filepath.Join(d.dir, "store"), opts)
@@ -154,10 +159,16 @@ func (d *fullDisk) appendUntilFull(size int) {
 	d.t.Fatal("the disk does not get full")
 }
 
+func (d *fullDisk) options() Options {
+	opts := testOptions(nil)
+	opts.Limits = d.limits
+	return opts
+}
+
 func (d *fullDisk) isFull(err error) {
 	d.t.Helper()
-	if !errors.Is(err, ErrFault) || !errors.Is(err, syscall.ENOSPC) {
-		d.t.Errorf("on a full disk: %v, want ErrFault and ENOSPC", err)
+	if !errors.Is(err, syscall.ENOSPC) {
+		d.t.Errorf("on a full disk: %v, want ENOSPC", err)
 	}
 }
 
@@ -198,7 +209,7 @@ func (d *fullDisk) beforeOpen() {
 	d.close()
 	d.fill(0)
 	err := within(d.t, "open on a full disk", func() (err error) {
-		d.q, _, err = Open(filepath.Join(d.dir, "store"), testOptions(nil))
+		d.q, _, err = Open(filepath.Join(d.dir, "store"), d.options())
 		return err
 	})
 	if err == nil {
@@ -352,7 +363,7 @@ func (d *fullDisk) noLitter() {
 }
 
 func (d *fullDisk) litter() string {
-	live := map[string]bool{formatFile: true, lockFile: true, databaseDir: true}
+	live := map[string]bool{formatFile: true, lockFile: true, databaseDir: true, ballastFile: true}
 	levels, err := d.q.engine.db.SSTables()
 	if err != nil {
 		return err.Error()

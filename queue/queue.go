@@ -87,10 +87,9 @@ func (q *Queue) open(exists bool) (err error) {
 	}
 	if err == nil {
 		q.setLimits()
-		err = q.load()
-	}
-	if isFull(err) && q.dropBallast() {
-		err = q.load()
+		if err = q.load(); isFull(err) && q.dropBallast() {
+			err = q.load()
+		}
 	}
 	if err != nil {
 		return errors.Join(err, q.lock.Close())
