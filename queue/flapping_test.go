@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -61,10 +62,20 @@ func TestQueue_FlappingDisk(t *testing.T) {
 	}
 	close(stop)
 	within(t, "writers", func() error { wg.Wait(); return nil })
-	until(t, "all is delivered", func() bool {
+	left := func() string {
 		s, err := r.Stats()
-		return err == nil && s.Staged+s.Ready+s.Leased+s.Delayed == 0
-	})
+		if err == nil && s.Staged+s.Ready+s.Leased+s.Delayed == 0 {
+			return ""
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return fmt.Sprintf("%+v, %v, %d stages, cursor %d, behind %v, next %d", s, err, len(q.stages), r.cursor, r.behind, r.count.next)
+	}
+	for deadline := time.Now().Add(bound); left() != ""; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not all is delivered: %s", left())
+		}
+	}
 	cancel()
 	within(t, "consumers", func() error { consumers.Wait(); return nil })
 	if err := book.check(q); err != nil {

@@ -141,6 +141,12 @@ func (r *Route) advanceLocked(max uint64) (young time.Duration) {
 			r.cursor = end
 			continue
 		}
+		// An Append is not passed over: the head that the next batch stores
+		// would be behind it, and after a crash nobody would come upon it. It
+		// wakes us when it is on disk.
+		if r.staged[i].stage == nil {
+			return noWait
+		}
 		// Its RELEASE is on its way, or its writer goes on: G6.
 		if young = r.q.opts.CommitGrace - time.Since(r.staged[i].since); young > 0 {
 			return young
