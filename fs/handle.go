@@ -53,6 +53,7 @@ type staged struct {
 	entries  int
 	messages int // of the entries, those that are not dead letters
 	tail     tail
+	reason   string // of the first dead letter
 }
 
 // add counts what was found in a piece.
@@ -61,8 +62,10 @@ func (s *staged) add(found *ingest.Result) {
 	s.lines += found.Lines
 	s.entries += len(found.Messages)
 	for i := range found.Messages {
-		if !found.Messages[i].Dead() {
+		if m := &found.Messages[i]; !m.Dead() {
 			s.messages++
+		} else if s.reason == "" {
+			s.reason = fmt.Sprintf("line %d: %.100s", m.Line, m.Reason)
 		}
 	}
 }
@@ -231,6 +234,9 @@ func (fs *FS) decode(data []byte, at *staged, take func([]queue.Message)) {
 			at.tail = tailMessage
 			if found.Tail.Dead() {
 				at.tail = tailDead
+				if at.reason == "" {
+					at.reason = fmt.Sprintf("line %d: %.100s", found.Tail.Line, found.Tail.Reason)
+				}
 			}
 		}
 		take(found.Messages)
@@ -288,7 +294,7 @@ func (fs *FS) finish(h *handle) {
 	fs.dead.Add(uint64(dead))
 	if dead > 0 {
 		info := h.stage.Info()
-		fs.opts.Logger.Warn("lines set aside", "file", info.File, "uid", info.UID, "id", h.stage.File(), "lines", dead)
+		fs.opts.Logger.Warn("lines set aside", "file", info.File, "uid", info.UID, "id", h.stage.File(), "lines", dead, "first", h.staged.reason)
 	}
 }
 

@@ -24,6 +24,11 @@ type Publisher struct {
 	// them made the broker end the session.
 	suspects atomic.Int64
 
+	// logged is the failure in the log, so that it is not there again at each
+	// attempt. Only Run uses it.
+	logged   string
+	loggedAt time.Time
+
 	mu      sync.Mutex // guards what follows
 	stats   Stats
 	session Session
@@ -107,6 +112,9 @@ func (p *Publisher) runSession(ctx context.Context) error {
 	return newRun(p, session).publish(ctx)
 }
 
+// logEvery is how often a failure that goes on is logged.
+const logEvery = 5 * time.Minute
+
 // wait records a failure and waits before the next attempt.
 func (p *Publisher) wait(ctx context.Context, err error) {
 	if p.healthy.Swap(false) {
@@ -118,7 +126,10 @@ func (p *Publisher) wait(ctx context.Context, err error) {
 		s.State = Waiting
 		s.NextAttempt = time.Now().Add(d)
 	})
-	p.opts.Logger.Warn("cannot publish", "error", err, "retry_in", d.Round(time.Millisecond))
+	if text := err.Error(); text != p.logged || time.Since(p.loggedAt) > logEvery {
+		p.logged, p.loggedAt = text, time.Now()
+		p.opts.Logger.Warn("cannot publish", "error", err, "retry_in", d.Round(time.Millisecond))
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -12,15 +12,16 @@ func TestRoute_AppendIsNotPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// It is on disk now, but Append does not know that yet.
+	if err := q.await(w, nil); err != nil {
+		t.Fatal(err)
+	}
 	commit(t, putStage(t, r, 1))
 	if leases, _, err := r.tryLease(10); err != nil || len(leases) > 0 {
 		t.Errorf("leased %d messages behind one that is not on disk, %v", len(leases), err)
 	}
 	if r.headLocked() > e.lo {
 		t.Errorf("the head %d is behind the append at %d", r.headLocked(), e.lo)
-	}
-	if err := q.await(w, nil); err != nil {
-		t.Fatal(err)
 	}
 	r.dropExtentLocked(e, true)
 	if got := leaseAll(t, r, 3); got[0].ID != ms[0].ID || got[1].ID != ms[1].ID {

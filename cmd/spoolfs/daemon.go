@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"spoolfs/fs"
@@ -37,7 +38,7 @@ type daemon struct {
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 	d := &daemon{flags: c, log: newLogger(c.LogLevel, env.stderr), stdout: env.stdout, started: time.Now()}
-	if err := d.openQueue(); err != nil {
+	if err := d.openQueue(env.ctx); err != nil {
 		return nil, err
 	}
 	if err := d.makeParts(); err != nil {
@@ -56,8 +57,8 @@ func newLogger(level string, w io.Writer) *slog.Logger {
 
 // openQueue opens the store and commits what was staged: each of those files
 // may have been closed, and this process has none open.
-func (d *daemon) openQueue() error {
-	q, stages, err := queue.Open(d.flags.Store, queue.Options{Logger: d.log, Limits: d.flags.limits()})
+func (d *daemon) openQueue(ctx context.Context) error {
+	q, stages, err := d.awaitStore(ctx)
 	switch {
 	case errors.Is(err, queue.ErrLocked):
 		return withCode(exitTemporary, err)
@@ -79,6 +80,39 @@ func (d *daemon) openQueue() error {
 		return errors.Join(withCode(exitIO, err), d.close())
 	}
 	return nil
+}
+
+// storeWait is how long a start waits for a store whose last owner is dying.
+const storeWait = 5 * time.Second
+
+func (d *daemon) awaitStore(ctx context.Context) (*queue.Queue, []*queue.Stage, error) {
+	opts := queue.Options{Logger: d.log, Limits: d.flags.limits(), LockTimeout: -1}
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for waiting := false; ; waiting = true {
+		q, stages, err := queue.Open(d.flags.Store, opts)
+		if !errors.Is(err, queue.ErrLocked) {
+			return q, stages, err
+		}
+		if !waiting {
+			d.log.Warn("the store is in use, waiting for its owner to end", "store", d.flags.Store, "at_most", storeWait)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, nil, err
+		}
+	}
+}
+
+// warnOfStrays says so if files lie where the mount will hide them.
+func (d *daemon) warnOfStrays() {
+	if names, err := os.ReadDir(d.flags.Mountpoint); err == nil && len(names) > 0 {
+		d.log.Warn("the mountpoint is not empty: what lies there is hidden by the mount, and nobody publishes it",
+			"mountpoint", d.flags.Mountpoint, "names", len(names), "first", names[0].Name())
+	}
 }
 
 func (d *daemon) makeParts() (err error) {
@@ -118,6 +152,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer stopPublishing()
 	published := make(chan error, 1)
 	go func() { published <- d.publisher.Run(publishing) }()
+	d.warnOfStrays()
 	mount, err := d.fs.Mount(d.flags.Mountpoint)
 	if err != nil {
 		stopPublishing()

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -60,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	if err != nil {
-		err = withCode(exitUsage, fmt.Errorf("%w (see \"spoolfs --help\")", err))
+		err = withCode(exitUsage, fmt.Errorf("%w (--help shows how)", err))
 	} else {
 		err = parsed.Run(&environment{ctx, stdout, stderr})
 	}
@@ -70,6 +71,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	return code
 }
+
+// sameSignal is how close a second signal is the same stop once more.
+const sameSignal = 250 * time.Millisecond
 
 // signalContext ends with the first SIGTERM or SIGINT. A second one ends the
 // process at once: the store is safe at any moment.
@@ -81,9 +85,15 @@ func signalContext() (context.Context, context.CancelFunc) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		s := <-signals
+		first := time.Now()
 		cancel(fmt.Errorf("got %s", s))
-		<-signals
-		fmt.Fprintln(os.Stderr, "spoolfs: second signal: stopped at once; what was closed is safe in the store")
+		for range signals {
+			// timeout(1) and others signal a process and then its group.
+			if time.Since(first) > sameSignal {
+				break
+			}
+		}
+		fmt.Fprintln(os.Stderr, "spoolfs: second signal: stopped at once. What was closed is safe in the store; the mount is left dead, and the next start replaces it")
 		os.Exit(exitTemporary)
 	}()
 	return ctx, func() {

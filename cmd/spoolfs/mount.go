@@ -59,8 +59,11 @@ func (c *mountCommand) check() error {
 	if err := c.checkBroker(); err != nil {
 		return err
 	}
-	if c.MaxBytes < 0 || c.UserShare <= 0 || c.UserShare > 1 {
-		return withCode(exitUsage, fmt.Errorf("--max-bytes=%s --user-share=%g: want a size, and a part of it between 0 and 1", c.MaxBytes, c.UserShare))
+	if c.MaxBytes < 0 {
+		return withCode(exitUsage, fmt.Errorf("--max-bytes=%s: want a size such as 10GiB or 500MiB", c.MaxBytes))
+	}
+	if c.UserShare <= 0 || c.UserShare > 1 {
+		return withCode(exitUsage, fmt.Errorf("--user-share=%g: want more than 0 and at most 1, such as 0.5 for the half", c.UserShare))
 	}
 	if c.Window < 1 {
 		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", c.Window))
