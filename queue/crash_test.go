@@ -108,6 +108,9 @@ func (m *model) reopen() {
 	if err != nil {
 		m.t.Fatalf("open after %d crashes: %v", m.crashes, err)
 	}
+	if d := q.Damage(); d != (DamageReport{}) {
+		m.t.Fatalf("a crash is taken for damage: %+v", d)
+	}
 	m.q, m.leases = q, nil
 	if m.route, err = q.Route("default"); err != nil {
 		m.t.Fatal(err)

@@ -54,6 +54,8 @@
 //	's' file:16 chunk:4        one Put of a stage: the sequence numbers it took
 //	't' route:4 due:8 seq:8    delayed message, due in nanoseconds since 1970
 //	'u' uid:4                  what a user has stored
+//	'x'                        what could not be read so far, see DamageReport
+//	'x' key                    row of another kind that could not be understood
 //
 // A message keeps the sequence number that it got from its Put. Whether it is
 // staged is told by the stage that covers its number and not by its own row, so
@@ -68,6 +70,37 @@
 // that a lost tail of it turns a committed stage back into a staged one and a
 // leased, delayed or settled message back into a ready one: work is repeated and
 // no message is lost.
+//
+// # Damage
+//
+// Open ends well from any state of the disk that can be read and written, and
+// deletes nothing that it does not understand. Errors of the disk or the system
+// that may pass are returned; the store is not touched. What is damaged is met
+// in one of three ways, each of which is counted in [Stats] and [DamageReport]:
+//
+//   - A record that cannot be decoded becomes a dead letter with all its bytes
+//     when it is leased. Proven by TestRoute_CorruptRecords.
+//   - A row of the bookkeeping (counters, name of a route, stage) that cannot be
+//     decoded, or does not fit the others, is moved to a key of kind 'x', and
+//     Open makes the bookkeeping anew from all rows. The messages of a damaged
+//     stage become ready, since the close of its file may have returned 0; a
+//     route without a name is called recovered-<number>. Proven by
+//     TestOpen_DamagedRows.
+//   - A file of the database: the whole database is renamed to damaged-<time>,
+//     with a REPORT in it, and every row that can be read is copied to a new one
+//     (setaside.go, salvage.go). Before Pebble opens a database, inspect looks
+//     for what Pebble would take for an older or a new database, and then delete
+//     the rest. When a block goes bad while the queue runs, it parks for the
+//     salvage and goes on. What is lost are the rows of the damaged blocks; a
+//     message whose deletion was in one is published once more, with the same
+//     ID. Proven by TestOpen_DamagedFiles, TestOpen_RandomDamage,
+//     TestOpen_CrashWhileSettingAside and TestQueue_BlockGoesBad.
+//
+// What cannot be told from a crash is no damage: a log that was cut behind its
+// last sync, and loses what was written after the cut.
+//
+// [Check] verifies all of it offline. A store of a newer version, of this
+// program or of Pebble, is refused untouched.
 //
 // # Locks
 //

@@ -61,8 +61,11 @@ func openEngine(dir string, opts *Options, onFault func()) (*engine, error) {
 		return nil, err
 	}
 	if e.db, err = openPebble(dir, e.pebbleOptions(fs, opts)); err != nil {
-		e.fail(fmt.Errorf("open: %w", err))
-		return nil, e.err
+		if e.hasFailed() {
+			return nil, e.err // what Pebble made of an error of the disk
+		}
+		e.fail(err) // what is left of it touches nothing
+		return nil, err
 	}
 	e.mu.Lock()
 	e.onFault = onFault
@@ -74,11 +77,13 @@ func openEngine(dir string, opts *Options, onFault func()) (*engine, error) {
 	return e, nil
 }
 
-// openPebble opens the database, and turns a panic of pebbleLogger.Fatalf into
-// an error.
+// openPebble opens the database, and turns a panic into an error.
 func openPebble(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
-	defer recoverFatal(&err)
-	return pebble.Open(dir, opts)
+	err = guarded(func() error {
+		db, err = pebble.Open(dir, opts)
+		return err
+	})
+	return db, err
 }
 
 func (e *engine) pebbleOptions(fs *engineFS, opts *Options) *pebble.Options {
@@ -94,9 +99,9 @@ func (e *engine) pebbleOptions(fs *engineFS, opts *Options) *pebble.Options {
 		L0StopWritesThreshold:       1000,
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { e.fail(fmt.Errorf("background: %w", err)) },
-			// The reader gets an error, which is dealt with where it reads.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				opts.Logger.Error("the store is damaged", "path", info.Path, "details", info.Details)
+				e.fail(fmt.Errorf("%w: %s: %v", errDamaged, info.Path, info.Details))
 			},
 		},
 	}
@@ -323,7 +328,7 @@ func ours() bool {
 		f, more := frames.Next()
 		switch f.Function {
 		case "spoolfs/queue.(*engine).apply", "spoolfs/queue.(*engine).closePebble",
-			"spoolfs/queue.openPebble", "spoolfs/queue.(*Queue).eachRow":
+			"spoolfs/queue.openPebble", "spoolfs/queue.guarded":
 			return true
 		}
 		if !more {

@@ -16,6 +16,8 @@ import (
 //	FORMAT   one line: "spoolfs store 1"
 //	LOCK     locked by the process that has the store open
 //	db/      the Pebble database
+//
+// and what damage leaves: see setaside.go.
 const (
 	formatFile    = "FORMAT"
 	formatPrefix  = "spoolfs store "
@@ -57,7 +59,11 @@ func readFile(fsys vfs.FS, name string) (string, error) {
 
 // writeFormat marks the store with the present version, durably.
 func writeFormat(fsys vfs.FS, dir string) error {
-	f, err := fsys.Create(fsys.PathJoin(dir, formatFile), vfs.WriteCategoryUnspecified)
+	name := fsys.PathJoin(dir, formatFile)
+	if err := fsys.Rename(name, name+".damaged"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ const (
 	kindStage    = 's'
 	kindDelayed  = 't'
 	kindUser     = 'u'
+	kindDamage   = 'x'
 )
 
 func routeKey(kind byte, route uint32) []byte {
@@ -44,4 +45,22 @@ func chunkKey(file FileID, chunk uint32) []byte {
 // of rows of the kinds d, m and t.
 func lastUint64(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key[len(key)-8:])
+}
+
+// wellFormed reports whether a key has the length that its kind asks for.
+func wellFormed(key []byte) bool {
+	if len(key) == 0 {
+		return false
+	}
+	switch key[0] {
+	case kindCounters, kindRoute, kindUser:
+		return len(key) == 5
+	case kindDead, kindMessage:
+		return len(key) == 13
+	case kindDelayed:
+		return len(key) == 21
+	case kindStage:
+		return len(key) == 17 || len(key) == 21
+	}
+	return true // of a later minor version
 }

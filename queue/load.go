@@ -15,30 +15,67 @@ type image struct {
 	stages map[FileID]*Stage
 	users  map[uint32]tally
 	stored tally
+	damage DamageReport
 }
 
-// load opens an engine and takes up what the store holds. What it reads is in
-// proportion to the number of routes and stages, never to that of messages.
+// maxSetAsides is how often load sets a database aside before it gives up for
+// now: what was salvaged should be good, unless the memory is not.
+const maxSetAsides = 3
+
+// load opens an engine and takes up what the store holds. A database that is
+// damaged is set aside first, and salvaged.
 func (q *Queue) load() error {
+	if err := q.resumeSetAside(); err != nil {
+		return err
+	}
+	var err error
+	if e := q.engine; e != nil && e != q.asideOf && e.hasFailed() && isCorruption(e.err) {
+		err = e.err
+	} else {
+		err = q.takeUp()
+	}
+	for range maxSetAsides {
+		if !isDamage(err) {
+			return err
+		}
+		if err := q.setAside(err); err != nil {
+			return err
+		}
+		err = q.takeUp()
+	}
+	return err
+}
+
+// takeUp opens an engine and reads what is in proportion to the number of routes
+// and stages, never to that of messages, unless there is something to repair.
+func (q *Queue) takeUp() error {
+	if err := inspect(q.opts.FS, q.database()); err != nil {
+		return err
+	}
 	e, err := openEngine(q.database(), &q.opts, q.faulted)
 	if err != nil {
 		return err
 	}
 	q.engine = e
-	im := &image{q: q, routes: map[string]*Route{}, stages: map[FileID]*Stage{}, users: map[uint32]tally{}}
-	for _, rows := range []struct {
-		kind byte
-		add  func(key, value []byte) error
-	}{{kindRoute, im.addRoute}, {kindStage, im.addStage}, {kindUser, im.addUser}} {
-		if err := q.eachRow([]byte{rows.kind}, []byte{rows.kind + 1}, rows.add); err != nil {
-			return errors.Join(err, e.close())
+	im, err := q.readImage()
+	if errors.Is(err, ErrCorrupt) {
+		q.opts.Logger.Error("the bookkeeping of the store is damaged and made anew", "error", err)
+		if _, err = repair(e, DamageReport{}); err == nil {
+			im, err = q.readImage()
 		}
 	}
-	if err := q.keepRoutes(im); err != nil {
+	if err == nil {
+		err = q.keepRoutes(im)
+	}
+	if e.hasFailed() {
+		err = e.err
+	}
+	if err != nil {
 		return errors.Join(err, e.close())
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.damage = im.damage
 	q.adoptLocked(im)
 	return nil
 }
@@ -64,48 +101,90 @@ func (q *Queue) keepRoutes(im *image) error {
 	return q.engine.await(q.engine.submit(b, true))
 }
 
+// readImage reads what the store says about itself. The error is ErrCorrupt if
+// that does not fit together.
+func (q *Queue) readImage() (*image, error) {
+	im := &image{q: q, routes: map[string]*Route{}, stages: map[FileID]*Stage{}, users: map[uint32]tally{}}
+	err := guarded(func() (err error) {
+		im.damage, err = readDamage(q.engine.db)
+		return err
+	})
+	if err == nil {
+		err = q.eachRow([]byte{kindRoute}, []byte{kindRoute + 1}, im.addRoute)
+	}
+	if err == nil {
+		err = q.eachRow([]byte{kindStage}, []byte{kindStage + 1}, im.addStage)
+	}
+	if err == nil {
+		err = q.eachRow([]byte{kindUser}, []byte{kindUser + 1}, im.addUser)
+	}
+	if err == nil {
+		err = im.check()
+	}
+	return im, err
+}
+
 // errStop ends eachRow early, without an error.
 var errStop = errors.New("stop")
 
-// eachRow calls f for each row from key lo up to hi.
-func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) (err error) {
-	defer recoverFatal(&err)
-	it, err := q.engine.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
-	if err != nil {
+// eachRow calls f for each row from key lo up to hi. Rows with malformed keys are
+// left to Check. If what it reads is damaged, the queue parks until that is set
+// aside.
+func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) error {
+	var failed error // of f, which is no damage
+	err := eachRowOf(q.engine.db, lo, hi, func(key, value []byte) error {
+		if wellFormed(key) {
+			failed = f(key, value)
+		}
+		return failed
+	})
+	if failed != nil {
 		return err
 	}
-	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		err = f(it.Key(), it.Value())
-	}
-	if closed := it.Close(); err == nil || errors.Is(err, errStop) {
-		err = closed
-	}
-	return err
+	return q.engine.condemn(err)
 }
 
-func (im *image) addRoute(key, value []byte) error {
-	r := newRoute(im.q, binary.BigEndian.Uint32(key[1:]))
-	err := eachField(value, func(tag uint64, content []byte) error {
-		if tag == tagRouteName {
-			r.name = string(content)
+func eachRowOf(db *pebble.DB, lo, hi []byte, f func(key, value []byte) error) error {
+	return guarded(func() error {
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+		if err != nil {
+			return err
 		}
-		return nil
+		for ok := it.First(); ok && err == nil; ok = it.Next() {
+			err = f(it.Key(), it.Value())
+		}
+		if closed := it.Close(); err == nil || errors.Is(err, errStop) {
+			err = closed
+		}
+		return err
 	})
-	if err != nil {
+}
+
+func (im *image) addRoute(key, value []byte) (err error) {
+	r := newRoute(im.q, binary.BigEndian.Uint32(key[1:]))
+	if r.name, err = decodeRouteName(value); err != nil {
 		return fmt.Errorf("route %d: %w", r.id, err)
 	}
 	if err := r.load(); err != nil {
 		return fmt.Errorf("route %q: %w", r.name, err)
+	}
+	if im.routes[r.name] != nil {
+		return fmt.Errorf("%w: two routes have the name %q", ErrCorrupt, r.name)
 	}
 	im.routes[r.name] = r
 	return nil
 }
 
 func (r *Route) load() error {
-	value, closer, err := r.q.engine.db.Get(routeKey(kindCounters, r.id))
-	if err == nil {
+	found := false
+	key := routeKey(kindCounters, r.id)
+	err := r.q.eachRow(key, append(key, 0), func(_, value []byte) (err error) {
+		found = true
 		r.count, err = decodeCounters(value)
-		closer.Close()
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: there are no counters", ErrCorrupt)
 	}
 	if err != nil {
 		return err
@@ -123,12 +202,18 @@ func (im *image) addStage(key, value []byte) error {
 	var file FileID
 	copy(file[:], key[1:])
 	if len(key) == len(stageKey(file)) {
-		s, err := im.decodeStage(file, value)
+		s, route, err := decodeStage(file, value)
 		if err != nil {
 			return fmt.Errorf("stage %s: %w", file, err)
 		}
-		im.stages[file] = s
-		return nil
+		for _, r := range im.routes {
+			if r.id == route {
+				s.q, s.route = im.q, r
+				im.stages[file] = s
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: stage of unknown route %d", ErrCorrupt, route)
 	}
 	s := im.stages[file]
 	if s == nil {
@@ -137,9 +222,9 @@ func (im *image) addStage(key, value []byte) error {
 	return s.loadChunk(binary.BigEndian.Uint32(key[len(key)-4:]), value)
 }
 
-// decodeStage reads the head of a stage.
-func (im *image) decodeStage(file FileID, value []byte) (*Stage, error) {
-	s := &Stage{q: im.q, file: file}
+// decodeStage reads the head of a stage, and the number of its route.
+func decodeStage(file FileID, value []byte) (*Stage, uint32, error) {
+	s := &Stage{file: file}
 	var route, uid, held uint64
 	numbers := map[uint64]*uint64{
 		tagStageRoute: &route, tagStageTicket: &s.ticket, tagStageUID: &uid,
@@ -155,18 +240,9 @@ func (im *image) decodeStage(file FileID, value []byte) (*Stage, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	s.info.UID, s.info.Held = uint32(uid), held != 0
 	s.entries = int(s.content.all().count)
-	for _, r := range im.routes {
-		if uint64(r.id) == route {
-			s.route = r
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: stage of unknown route %d", ErrCorrupt, route)
+	return s, uint32(route), err
 }
 
 // loadChunk takes up the numbers of one chunk. Chunks sort by their index.
@@ -182,5 +258,56 @@ func (s *Stage) loadChunk(index uint32, value []byte) error {
 	e := &extent{span: sp, stage: s}
 	s.extents = append(s.extents, e)
 	s.route.addExtentLocked(e)
+	return nil
+}
+
+// check finds what does not fit together, as far as that can be told without
+// looking at the messages.
+func (im *image) check() error {
+	for _, s := range im.stages {
+		size := uint64(0)
+		for _, e := range s.extents {
+			size += e.hi - e.lo
+		}
+		if size != uint64(s.entries) {
+			return fmt.Errorf("%w: stage %s has %d of %d entries", ErrCorrupt, s.file, size, s.entries)
+		}
+	}
+	known := map[uint32]bool{}
+	for _, r := range im.routes {
+		known[r.id] = true
+		hi := uint64(0)
+		for _, e := range r.staged {
+			if e.lo < hi || e.hi < e.lo || e.hi > r.count.next {
+				return fmt.Errorf("%w: route %q has overlapping stages", ErrCorrupt, r.name)
+			}
+			hi = e.hi
+		}
+	}
+	for _, kind := range []byte{kindCounters, kindDead, kindMessage, kindDelayed} {
+		if err := im.checkRoutes(kind, sortedKeys(known)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRoutes looks for rows of routes that nobody knows, between those that are
+// known: their rows are not touched.
+func (im *image) checkRoutes(kind byte, known []uint32) error {
+	lo := routeKey(kind, 0)
+	for _, id := range append(known, 0) {
+		hi := []byte{kind + 1}
+		if id != 0 {
+			hi = routeKey(kind, id)
+		}
+		err := im.q.eachRow(lo, hi, func(key, _ []byte) error {
+			return fmt.Errorf("%w: row of unknown route %d", ErrCorrupt, binary.BigEndian.Uint32(key[1:]))
+		})
+		if err != nil {
+			return err
+		}
+		lo = routeKey(kind, id+1)
+	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"iter"
 )
@@ -30,6 +31,9 @@ func (r *Route) messages(kind byte) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		for from := routeKey(kind, r.id); from != nil; {
 			page, next, err := r.readPage(kind, from)
+			if errors.Is(err, errDamaged) && r.q.awaitResume(context.Background()) == nil {
+				continue // what is damaged is set aside; the others keep their keys
+			}
 			if err != nil {
 				yield(nil, err)
 				return

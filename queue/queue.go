@@ -48,6 +48,8 @@ type Queue struct {
 	resumed chan struct{}   // closed when that is over
 	closed  bool
 	parks   uint64 // how often it was parked
+	damage  DamageReport
+	asideOf *engine // whose database was set aside
 }
 
 // Open opens the store in dir, and makes it if it is not there. It returns the
@@ -73,7 +75,7 @@ func Open(dir string, opts Options) (*Queue, []*Stage, error) {
 }
 
 func (q *Queue) open(exists bool) (err error) {
-	if err := q.opts.FS.MkdirAll(q.database(), 0o700); err != nil {
+	if err := q.opts.FS.MkdirAll(q.dir, 0o700); err != nil {
 		return err
 	}
 	if q.lock, err = lockStore(q.opts.FS, q.dir, q.opts.LockTimeout); err != nil {

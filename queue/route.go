@@ -74,7 +74,7 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 	if r := q.routes[name]; r != nil {
 		return r, nil, nil
 	}
-	r := newRoute(q, uint32(len(q.routes)+1))
+	r := newRoute(q, q.nextRouteIDLocked())
 	r.name = name
 	b := q.engine.db.NewBatch()
 	if err := r.write(b); err != nil {
@@ -90,9 +90,32 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 
 // write adds the row with the name of the route.
 func (r *Route) write(b *pebble.Batch) error {
-	w := newFieldWriter(len(r.name))
-	w.text(tagRouteName, r.name)
-	return b.Set(routeKey(kindRoute, r.id), w.finish(), nil)
+	return b.Set(routeKey(kindRoute, r.id), encodeRouteName(r.name), nil)
+}
+
+// nextRouteIDLocked is behind all that are taken; damage may leave gaps.
+func (q *Queue) nextRouteIDLocked() uint32 {
+	id := uint32(0)
+	for _, r := range q.routes {
+		id = max(id, r.id)
+	}
+	return id + 1
+}
+
+func encodeRouteName(name string) []byte {
+	w := newFieldWriter(len(name))
+	w.text(tagRouteName, name)
+	return w.finish()
+}
+
+func decodeRouteName(value []byte) (name string, err error) {
+	err = eachField(value, func(tag uint64, content []byte) error {
+		if tag == tagRouteName {
+			name = string(content)
+		}
+		return nil
+	})
+	return name, err
 }
 
 // Name returns the name of the route.

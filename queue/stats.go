@@ -15,6 +15,10 @@ type Stats struct {
 	Dead    uint64 // set aside with a reason
 	Staged  uint64 // written, but the file is not closed for good
 
+	// Damaged counts what could not be read since the store was made and was
+	// set aside; see DamageReport. It belongs to no route.
+	Damaged uint64
+
 	// Bytes is the size of all their stored records before compression.
 	Bytes uint64
 
@@ -47,6 +51,7 @@ func (q *Queue) Faults() uint64 {
 func (q *Queue) Stats() (Stats, error) {
 	var sum Stats
 	q.mu.Lock()
+	sum.Damaged = q.damage.Damaged
 	routes := make([]*Route, 0, len(q.routes))
 	for _, r := range q.routes {
 		routes = append(routes, r)

@@ -19,7 +19,8 @@ func userKey(uid uint32) []byte {
 func (q *Queue) chargeLocked(uid uint32, more, less tally) {
 	t := q.users[uid]
 	t.add(more)
-	t.sub(less)
+	// A record that cannot be decoded does not tell whose it was.
+	t.sub(tally{min(t.count, less.count), min(t.bytes, less.bytes)})
 	if t == (tally{}) {
 		delete(q.users, uid)
 	} else {
@@ -41,8 +42,7 @@ func encodeUser(t tally) []byte {
 	return w.finish()
 }
 
-// addUser takes up the row of a user.
-func (im *image) addUser(key, value []byte) error {
+func decodeUser(value []byte) (tally, error) {
 	var t tally
 	numbers := map[uint64]*uint64{tagUserMessages: &t.count, tagUserBytes: &t.bytes}
 	err := eachField(value, func(tag uint64, content []byte) (err error) {
@@ -51,6 +51,12 @@ func (im *image) addUser(key, value []byte) error {
 		}
 		return err
 	})
+	return t, err
+}
+
+// addUser takes up the row of a user.
+func (im *image) addUser(key, value []byte) error {
+	t, err := decodeUser(value)
 	if err != nil {
 		return err
 	}
