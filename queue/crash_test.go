@@ -1,42 +1,48 @@
 package queue
 
 import (
-	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 )
 
-var crashSteps = flag.Int("crash.steps", 120, "operations and crashes in each run of the model test")
+var crashSteps = flag.Int("crash.steps", 70, "operations and crashes in each run of the model test")
 
 // TestQueue_CrashLosesNothing runs random operations and crashes against a
 // model. A crash keeps a random part of what was not synced. It proves Q1, Q2,
 // Q3, Q4 and Q6; rapid logs the seed of a failure and shrinks it.
 func TestQueue_CrashLosesNothing(t *testing.T) {
-	crashes, puts := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt)
-		defer m.close()
-		for range *crashSteps {
-			m.step()
-		}
-		m.crash()
-		m.drain()
-		crashes += m.crashes
-		puts += m.puts
-	})
-	t.Logf("%d crashes, %d puts", crashes, puts)
-	if crashes == 0 {
-		t.Error("no crash was tried: the test does not test")
+	for _, half := range []string{"one core", "the other"} {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			var sum model
+			rapid.Check(t, func(rt *rapid.T) {
+				m := newModel(rt)
+				defer m.close()
+				for range *crashSteps {
+					m.step()
+				}
+				m.crash()
+				m.drain()
+				sum.crashes += m.crashes
+				sum.during += m.during
+				sum.undone += m.undone
+				sum.puts += m.puts
+			})
+			t.Logf("%d crashes, %d of them during an operation, %d undid it; %d puts", sum.crashes, sum.during, sum.undone, sum.puts)
+			if sum.undone == 0 {
+				t.Error("no crash has undone anything: the test does not test")
+			}
+		})
 	}
 }
 
@@ -58,6 +64,7 @@ type modelStage struct {
 	stage   *Stage
 	file    FileID
 	durable []modelMessage
+	before  []modelMessage // before the last Put
 	line    uint32
 }
 
@@ -65,8 +72,9 @@ type modelStage struct {
 type model struct {
 	t      *rapid.T
 	fs     *vfs.MemFS
+	disk   *crashingDisk
 	q      *Queue
-	route  *Route
+	routes []*Route
 	open   []*modelStage
 	leases []*Lease
 
@@ -76,7 +84,12 @@ type model struct {
 	clock     int
 	last      map[ID]int // how often it was leased
 
-	crashes, puts, files int
+	// What the last operation has put or appended: after a crash in the midst
+	// of it, all of that is there or nothing.
+	putting  *modelStage
+	appended []ID
+
+	crashes, during, undone, puts, files int
 }
 
 func newModel(t *rapid.T) *model {
@@ -104,32 +117,31 @@ func testOptions(fs vfs.FS) Options {
 // reopen opens the store and commits every stage that is handed back, as a
 // daemon does whose files are all closed.
 func (m *model) reopen() {
-	q, stages, err := Open("store", testOptions(m.fs))
+	m.disk = &crashingDisk{fs: m.fs}
+	q, stages, err := Open("store", testOptions(errorfs.Wrap(m.fs, m.disk)))
 	if err != nil {
 		m.t.Fatalf("open after %d crashes: %v", m.crashes, err)
 	}
 	if d := q.Damage(); d != (DamageReport{}) {
 		m.t.Fatalf("a crash is taken for damage: %+v", d)
 	}
-	m.q, m.leases = q, nil
-	if m.route, err = q.Route("default"); err != nil {
-		m.t.Fatal(err)
+	m.q, m.leases, m.routes = q, nil, nil
+	for _, name := range []string{"default", "other"} {
+		r, err := q.Route(name)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.routes = append(m.routes, r)
 	}
 	handed := map[FileID]*Stage{}
 	for _, s := range stages {
 		handed[s.File()] = s
 	}
 	for _, s := range m.open {
-		back := handed[s.file]
-		switch {
-		case back == nil && len(s.durable) > 0:
-			m.t.Fatalf("stage %s with %d durable entries was not handed back", s.file, len(s.durable))
-		case back != nil && back.Len() != len(s.durable):
-			m.t.Fatalf("stage %s came back with %d entries, want %d", s.file, back.Len(), len(s.durable))
-		}
+		m.handedBack(s, handed[s.file])
 		m.commitModel(s)
 	}
-	m.open = nil
+	m.open, m.putting, m.appended = nil, nil, nil
 	for _, s := range stages {
 		if err := s.Commit(); err != nil {
 			m.t.Fatal(err)
@@ -138,212 +150,141 @@ func (m *model) reopen() {
 	m.checkCounters()
 }
 
+// handedBack compares a stage with what opening the store has returned.
+func (m *model) handedBack(s *modelStage, back *Stage) {
+	got := []ID{}
+	if back != nil {
+		got = stageContent(m.t, back)
+	}
+	same := func(want []modelMessage) bool {
+		return slices.EqualFunc(got, want, func(id ID, e modelMessage) bool { return id == e.id })
+	}
+	switch {
+	case same(s.durable):
+	case s == m.putting && same(s.before):
+		s.durable = s.before
+		m.undone++
+	default:
+		m.t.Fatalf("stage %s came back with %v, want %v", s.file, got, s.durable)
+	}
+}
+
+// stageContent lists the messages of a stage in order.
+func stageContent(t *rapid.T, s *Stage) []ID {
+	var got []ID
+	for _, e := range s.extents {
+		for seq := e.lo; seq < e.hi; seq++ {
+			for _, kind := range []byte{kindMessage, kindDead} {
+				key := seqKey(kind, s.route.id, seq)
+				err := s.q.eachRow(key, append(key, 0), func(_, value []byte) error {
+					m, err := decodeRecord(value)
+					if err == nil {
+						got = append(got, m.ID)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return got
+}
+
 func (m *model) commitModel(s *modelStage) {
 	for _, e := range s.durable {
 		m.committed[e.id] = &e
 	}
 }
 
-func (m *model) step() {
-	ops := []func(){m.begin, m.begin, m.put, m.put, m.put, m.replace, m.commit, m.commit, m.discard,
-		m.append, m.lease, m.lease, m.ack, m.ack, m.requeue, m.nack, m.deadLetter, m.crash, m.restart}
-	ops[rapid.IntRange(0, len(ops)-1).Draw(m.t, "op")]()
+// crashingDisk takes a clone before the n-th write after n has been set.
+type crashingDisk struct {
+	fs *vfs.MemFS
+
+	mu    sync.Mutex
+	n     int
+	cfg   vfs.CrashCloneCfg
+	clone *vfs.MemFS
 }
 
-func (m *model) begin() {
-	f := m.newFile()
-	m.open = append(m.open, &modelStage{stage: m.route.NewStage(f, StageInfo{File: "f"}), file: f})
-}
+func (d *crashingDisk) String() string { return "crashing disk" }
 
-func (m *model) newFile() FileID {
-	m.files++
-	return FileID{byte(m.files >> 8), byte(m.files)}
-}
-
-func (m *model) pick() *modelStage {
-	if len(m.open) == 0 {
+func (d *crashingDisk) MaybeError(op errorfs.Op) error {
+	if op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 		return nil
 	}
-	return m.open[rapid.IntRange(0, len(m.open)-1).Draw(m.t, "stage")]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.n--; d.n == 0 {
+		d.clone = d.fs.CrashClone(d.cfg)
+	}
+	return nil
 }
 
-func (m *model) put() {
-	if s := m.pick(); s != nil {
-		m.putAt(s, len(s.durable))
-	}
-}
-
-func (m *model) replace() {
-	if s := m.pick(); s != nil {
-		m.putAt(s, rapid.IntRange(0, len(s.durable)).Draw(m.t, "keep"))
-	}
-}
-
-func (m *model) putAt(s *modelStage, keep int) {
-	add := m.messages(s.file, &s.line)
-	if err := s.stage.Put(keep, add); err != nil {
-		m.t.Fatalf("put: %v", err)
-	}
-	m.puts++
-	for _, gone := range s.durable[keep:] {
-		m.order[gone.id] = -1
-	}
-	s.durable = s.durable[:keep:keep]
-	for _, a := range add {
-		s.durable = append(s.durable, m.enter(a))
-	}
-}
-
-func (m *model) messages(f FileID, line *uint32) []Message {
-	add := make([]Message, rapid.IntRange(0, 3).Draw(m.t, "n"))
-	for i := range add {
-		*line++
-		add[i] = Message{ID: f.MessageID(*line), Line: *line, Body: []byte(fmt.Sprint("body ", *line)), Ingested: time.Unix(1, 0)}
-		if rapid.IntRange(0, 9).Draw(m.t, "dead") == 0 {
-			add[i].Reason = "not-json"
-		}
-	}
-	return add
-}
-
-// enter notes the place of a message in the route.
-func (m *model) enter(a Message) modelMessage {
-	m.clock++
-	m.order[a.ID] = m.clock
-	return modelMessage{id: a.ID, dead: a.Dead()}
-}
-
-func (m *model) commit() {
-	s := m.pick()
-	if s == nil {
-		return
-	}
-	if err := s.stage.Commit(); err != nil {
-		m.t.Fatalf("commit: %v", err)
-	}
-	m.commitModel(s)
-	m.drop(s)
-}
-
-func (m *model) discard() {
-	s := m.pick()
-	if s == nil {
-		return
-	}
-	if err := s.stage.Discard(); err != nil {
-		m.t.Fatalf("discard: %v", err)
-	}
-	for _, e := range s.durable {
-		e.settled = true
-		m.committed[e.id] = &e
-	}
-	m.drop(s)
-}
-
-func (m *model) drop(s *modelStage) {
-	m.open = slices.DeleteFunc(m.open, func(o *modelStage) bool { return o == s })
-}
-
-func (m *model) append() {
-	f, line := m.newFile(), uint32(0)
-	add := m.messages(f, &line)
-	if err := m.route.Append(add); err != nil {
-		m.t.Fatalf("append: %v", err)
-	}
-	for _, a := range add {
-		e := m.enter(a)
-		m.committed[e.id] = &e
-	}
-}
-
-// tryLease leases up to max messages without waiting.
-func (m *model) tryLease(max uint64) []*Lease {
-	leases, _, err := m.route.tryLease(max)
-	if err != nil {
-		m.t.Fatalf("lease: %v", err)
-	}
-	place := 0
-	for _, l := range leases {
-		e := m.committed[l.ID]
-		switch {
-		case e == nil:
-			m.t.Fatalf("leased %s, which was not committed", l.ID)
-		case e.dead:
-			m.t.Fatalf("leased dead letter %s", l.ID)
-		}
-		e.refused = false
-		if m.order[l.ID] <= place {
-			m.t.Fatalf("leased %s (place %d) after place %d", l.ID, m.order[l.ID], place)
-		}
-		place = m.order[l.ID]
-		for _, o := range m.leases {
-			if o.ID == l.ID {
-				m.t.Fatalf("%s was leased twice", l.ID)
-			}
-		}
-	}
-	return leases
-}
-
-func (m *model) lease() {
-	m.leases = append(m.leases, m.tryLease(uint64(rapid.IntRange(1, 5).Draw(m.t, "max")))...)
-}
-
-// takeLease removes a lease from the list.
-func (m *model) takeLease() *Lease {
-	if len(m.leases) == 0 {
-		return nil
-	}
-	i := rapid.IntRange(0, len(m.leases)-1).Draw(m.t, "lease")
-	l := m.leases[i]
-	m.leases = slices.Delete(m.leases, i, i+1)
-	return l
-}
-
-func (m *model) ack() {
-	if l := m.takeLease(); l != nil {
-		if err := m.route.Ack(l); err != nil {
-			m.t.Fatalf("ack: %v", err)
-		}
-		if err := m.route.Ack(l); !errors.Is(err, ErrNotLeased) {
-			m.t.Fatalf("second ack: %v, want %v", err, ErrNotLeased)
-		}
-		m.committed[l.ID].settled = true
-	}
-}
-
-func (m *model) requeue() {
-	if l := m.takeLease(); l != nil {
-		m.route.Requeue(l)
-	}
-}
-
-func (m *model) nack() {
-	if l := m.takeLease(); l != nil {
-		if err := m.route.Nack(l, time.Now().Add(-time.Millisecond)); err != nil {
-			m.t.Fatalf("nack: %v", err)
-		}
-	}
-}
-
-func (m *model) deadLetter() {
-	if l := m.takeLease(); l != nil {
-		if err := m.route.DeadLetter(l, "too-large"); err != nil {
-			m.t.Fatalf("dead-letter: %v", err)
-		}
-		m.committed[l.ID].refused = true
-	}
+func (m *model) crashCfg() vfs.CrashCloneCfg {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(m.t, "crash"), 0))
+	return vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}
 }
 
 // crash goes on with a random possible state of the disk.
 func (m *model) crash() {
-	seed := rapid.Uint64().Draw(m.t, "crash")
-	rng := rand.New(rand.NewPCG(seed, 0))
-	fs := m.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+	m.putting, m.appended = nil, nil // they have returned
+	m.crashTo(m.fs.CrashClone(m.crashCfg()))
+}
+
+// crashDuring goes on with the disk as it was while an operation ran.
+func (m *model) crashDuring() {
+	m.putting, m.appended = nil, nil
+	cfg, n := m.crashCfg(), rapid.IntRange(1, 4).Draw(m.t, "write")
+	disk := m.disk
+	disk.mu.Lock()
+	disk.cfg, disk.n = cfg, n
+	disk.mu.Unlock()
+	m.oneOf(append(m.writes(), m.restart))
+	disk.mu.Lock()
+	clone := disk.clone
+	disk.n = 0
+	disk.mu.Unlock()
+	if clone == nil {
+		return // it has not written that much
+	}
+	m.during++
+	m.crashTo(clone)
+}
+
+func (m *model) crashTo(fs *vfs.MemFS) {
 	m.q.Close()
 	m.fs = fs
 	m.crashes++
+	appended := m.appended
 	m.reopen()
+	if len(appended) > 0 {
+		m.allOrNone(appended)
+	}
+}
+
+// allOrNone checks an Append that a crash has met, and forgets it if it is
+// not there.
+func (m *model) allOrNone(appended []ID) {
+	found, err := scanIDs(m.q)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	n := 0
+	for _, id := range appended {
+		n += found[id]
+	}
+	switch n {
+	case len(appended):
+	case 0:
+		m.undone++
+		for _, id := range appended {
+			delete(m.committed, id)
+		}
+	default:
+		m.t.Fatalf("%d of %d messages of an append survived", n, len(appended))
+	}
 }
 
 // restart is a clean stop and start.
@@ -356,8 +297,10 @@ func (m *model) restart() {
 
 // checkCounters compares the counters with a scan (Q6).
 func (m *model) checkCounters() {
-	if err := scanCounters(m.route); err != nil {
-		m.t.Fatalf("after %d crashes: %v", m.crashes, err)
+	for _, r := range m.routes {
+		if err := scanCounters(r); err != nil {
+			m.t.Fatalf("after %d crashes: %v", m.crashes, err)
+		}
 	}
 }
 
@@ -374,16 +317,37 @@ func (m *model) drain() {
 	for _, l := range m.leases {
 		got[l.ID] = true
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		for _, l := range m.tryLease(100) {
+	for _, r := range m.routes {
+		m.drainRoute(r, got)
+	}
+	for id, e := range m.committed {
+		if !e.settled && !got[id] {
+			m.t.Errorf("%+v is lost", *e)
+		}
+	}
+	for _, l := range m.leases {
+		if err := l.route.Ack(l); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	m.checkCounters()
+}
+
+func (m *model) drainRoute(r *Route, got map[ID]bool) {
+	for deadline := time.Now().Add(bound); ; {
+		for _, l := range m.tryLease(r, 100) {
 			got[l.ID] = true
 			m.leases = append(m.leases, l)
 		}
-		if s, err := m.route.Stats(); err != nil || s.Delayed+s.Ready == 0 {
+		s, err := r.Stats()
+		if err != nil || time.Now().After(deadline) {
+			m.t.Fatalf("drain: %+v, %v", s, err)
+		}
+		if s.Delayed+s.Ready == 0 {
 			break
 		}
 	}
-	for l, err := range m.route.Dead() {
+	for l, err := range r.Dead() {
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -392,62 +356,4 @@ func (m *model) drain() {
 		}
 		got[l.ID] = true
 	}
-	for id, e := range m.committed {
-		if !e.settled && !got[id] {
-			m.t.Errorf("%+v is lost", *e)
-		}
-	}
-	if err := m.route.Ack(m.leases...); err != nil {
-		m.t.Fatal(err)
-	}
-	m.checkCounters()
-}
-
-// scanCounters counts the rows of a route and compares with its Stats.
-func scanCounters(r *Route) error {
-	want, err := r.Stats()
-	if err != nil {
-		return err
-	}
-	var got Stats
-	for kind, n := range map[byte]*uint64{kindMessage: &got.Ready, kindDead: &got.Dead, kindDelayed: &got.Delayed} {
-		err := r.q.eachRow(routeKey(kind, r.id), routeKey(kind, r.id+1), func(key, value []byte) error {
-			got.Bytes += uint64(len(value))
-			r.q.mu.Lock()
-			defer r.q.mu.Unlock()
-			seq := lastUint64(key)
-			if i := r.searchStagedLocked(seq + 1); kind != kindDelayed && i > 0 && r.staged[i-1].hi > seq {
-				got.Staged++
-			} else {
-				*n++
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	got.Leased = want.Leased
-	got.Ready -= got.Leased
-	got.Oldest = want.Oldest
-	if got != want {
-		return fmt.Errorf("counters are %+v, a scan finds %+v", want, got)
-	}
-	return nil
-}
-
-// leaseAll leases exactly n messages or fails.
-func leaseAll(t testing.TB, r *Route, n int) []*Lease {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var leases []*Lease
-	for len(leases) < n {
-		more, err := r.Lease(ctx, n-len(leases))
-		if err != nil {
-			t.Fatalf("leased %d of %d: %v", len(leases), n, err)
-		}
-		leases = append(leases, more...)
-	}
-	return leases
 }

@@ -49,7 +49,7 @@ func TestOpen_CrashWhileSettingAside(t *testing.T) {
 	defer mu.Unlock()
 	seed := rand.Uint64()
 	t.Logf("%d crashes, seed of the choice %d", len(crashes), seed)
-	step := max(1, len(crashes)/chaos(40))
+	step := max(1, len(crashes)/damageRounds(40))
 	for i := int(seed % uint64(step)); i < len(crashes); i += step {
 		fs := crashes[i]
 		again := &victim{fs: fs, rows: v.rows, owner: v.owner, once: v.once}

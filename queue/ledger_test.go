@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -138,3 +139,52 @@ func until(t testing.TB, name string, f func() bool) {
 
 // chaos says that the long forms of the crash tests are wanted.
 func chaos() bool { return os.Getenv("SPOOLFS_CHAOS") != "" }
+
+// scanCounters counts the rows of a route and compares with its Stats.
+func scanCounters(r *Route) error {
+	want, err := r.Stats()
+	if err != nil {
+		return err
+	}
+	var got Stats
+	for kind, n := range map[byte]*uint64{kindMessage: &got.Ready, kindDead: &got.Dead, kindDelayed: &got.Delayed} {
+		err := r.q.eachRow(routeKey(kind, r.id), routeKey(kind, r.id+1), func(key, value []byte) error {
+			got.Bytes += uint64(len(value))
+			r.q.mu.Lock()
+			defer r.q.mu.Unlock()
+			seq := lastUint64(key)
+			if i := r.searchStagedLocked(seq + 1); kind != kindDelayed && i > 0 && r.staged[i-1].hi > seq {
+				got.Staged++
+			} else {
+				*n++
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	got.Leased = want.Leased
+	got.Ready -= got.Leased
+	got.Oldest = want.Oldest
+	if got != want {
+		return fmt.Errorf("counters are %+v, a scan finds %+v", want, got)
+	}
+	return nil
+}
+
+// leaseAll leases exactly n messages or fails.
+func leaseAll(t testing.TB, r *Route, n int) []*Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var leases []*Lease
+	for len(leases) < n {
+		more, err := r.Lease(ctx, n-len(leases))
+		if err != nil {
+			t.Fatalf("leased %d of %d: %v", len(leases), n, err)
+		}
+		leases = append(leases, more...)
+	}
+	return leases
+}
