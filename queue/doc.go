@@ -5,8 +5,9 @@
 // # Guarantees
 //
 //   - Q1: when [Stage.Put] or [Route.Append] has returned nil, what it was given
-//     survives a crash of the process and of the machine.
-//     Proven by TestQueue_CrashLosesNothing.
+//     survives a crash of the process and of the machine, and a disk that
+//     fails or fills up. Proven by TestQueue_CrashLosesNothing,
+//     TestQueue_KillLosesNothing, TestQueue_EveryFault and TestQueue_FullDisk.
 //   - Q2: the messages of a stage become ready together or not at all.
 //     Proven by TestQueue_CrashLosesNothing and TestStage_Discard.
 //   - Q3: a message leaves only through Ack, DeadLetter or Discard. Whatever

@@ -41,7 +41,7 @@ func TestQueue_EveryFault(t *testing.T) {
 			for ; n <= dry.disk.count; n += mode.step() {
 				runFaults(t, mode, n)
 				if tried++; t.Failed() {
-					t.Fatalf("operation %d of %d failed: %+v", n, dry.disk.count, dry.disk.op)
+					t.FailNow()
 				}
 			}
 			t.Logf("%d operations, %d tried", dry.disk.count, tried)
@@ -101,6 +101,13 @@ func (d *faultyDisk) clone() *vfs.MemFS {
 	return d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rng.IntN(3), RNG: rng})
 }
 
+// failed returns the operation that has failed, if one has.
+func (d *faultyDisk) failed() (errorfs.Op, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.op, d.err != nil
+}
+
 // expected reports whether err comes from the fault.
 func (d *faultyDisk) expected(err error) bool {
 	d.mu.Lock()
@@ -108,8 +115,8 @@ func (d *faultyDisk) expected(err error) bool {
 	return d.err != nil && errors.Is(err, d.err)
 }
 
-// fault is what errors of the queue must tell: a write that failed is an
-// ErrFault and says why.
+// fault checks what an error of the queue tells: a write that failed is an
+// ErrFault and says why. (A Put that cuts may also meet a read that failed.)
 func (d *faultyDisk) fault(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +125,7 @@ func (d *faultyDisk) fault(err error) error {
 		return err
 	case !errors.Is(err, d.err):
 		return fmt.Errorf("does not tell the cause: %w", err)
-	case d.op.Kind.ReadOrWrite() == errorfs.OpIsWrite && !(errors.Is(err, ErrFault) && errors.Is(err, syscall.ENOSPC)):
+	case !d.mode.reads && !(errors.Is(err, ErrFault) && errors.Is(err, syscall.ENOSPC)):
 		return fmt.Errorf("is not ErrFault and ENOSPC: %w", err)
 	}
 	return nil
@@ -134,14 +141,12 @@ func runFaults(t *testing.T, mode faultMode, n int) *faultRun {
 	r.opts.FS = errorfs.Wrap(mem, r.disk)
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s: operation %d was %+v", mode.name, n, r.disk.op)
+			op, _ := r.disk.failed()
+			t.Logf("%s: operation %d was %+v", mode.name, n, op)
 		}
 	}()
 	r.script()
-	if n > 0 && r.disk.err == nil {
-		return r // the background did less this time
-	}
-	if n > 0 {
+	if _, failed := r.disk.failed(); failed { // the background may do less than before
 		r.recover("at the fault", r.disk.crash, r.disk.owed)
 	}
 	return r

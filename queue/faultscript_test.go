@@ -40,15 +40,15 @@ func (r *faultRun) script() {
 	r.end(gone, true)
 	r.append(a, 3)
 	r.flush()
-	r.settle(r.lease(a, 4))
+	r.settle(r.lease(a, 8))
 	r.put(left, 1, 2)
 	r.append(b, 2)
-	r.settle(r.lease(a, 4))
+	r.settle(r.lease(a, 8))
 	r.flush()
 	r.compact()
 	r.put(left, 3, 1)
 	r.check("while running")
-	if r.disk.err != nil {
+	if _, failed := r.disk.failed(); failed {
 		r.recover("after the fault", r.disk.clone(), r.book.snapshot())
 	}
 	r.close()
@@ -202,12 +202,12 @@ func (r *faultRun) settle(leases []*Lease) {
 				r.book.release(l.ID)
 				return route.Ack(l)
 			case 1:
-				return route.Nack(l, time.Now().Add(-1))
-			case 2:
-				return route.DeadLetter(l, "too-large")
-			default:
 				route.Requeue(l)
 				return nil
+			case 2:
+				return route.Nack(l, time.Now().Add(-1))
+			default:
+				return route.DeadLetter(l, "too-large")
 			}
 		})
 		if err != nil && !r.disk.expected(err) && !errors.Is(err, ErrNotLeased) {

@@ -174,6 +174,9 @@ func (k *killRun) drain(r *Route) {
 			k.t.Fatal(err)
 		}
 		if s.Ready+s.Delayed == 0 {
+			if s.Staged > 0 {
+				k.t.Errorf("%d messages are staged though all stages are committed", s.Staged)
+			}
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
