@@ -225,7 +225,7 @@ func TestCheck_ManyProblems(t *testing.T) {
 		}
 	})
 	got := checkStore(t, fs, false)
-	if len(got.Problems) != maxProblems || got.Kinds["record"] != n || got.Count != n+1 {
+	if len(got.Problems) != maxProblems || got.Kinds["record"] != n || got.Count != n+2 { // and the counters, and those of the user
 		t.Errorf("%d problems listed, %d counted, by kind %v", len(got.Problems), got.Count, got.Kinds)
 	}
 }
