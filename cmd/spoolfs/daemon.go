@@ -187,6 +187,10 @@ func (d *daemon) ready() {
 	if err != nil {
 		d.log.Error("stats", "error", err)
 	}
+	if damage := d.queue.Damage(); damage.Damaged > 0 {
+		d.log.Warn("the store has been damaged: what could be read is served", "damaged", damage.Damaged,
+			"missing", damage.Missing, "set_aside", damage.Dir, "at", damage.At)
+	}
 	d.log.Info("ready", "mountpoint", d.flags.Mountpoint, "store", d.flags.Store,
 		"broker", maskURL(d.flags.Broker), "exchange", d.flags.Exchange,
 		"queued", stats.Ready+stats.Delayed, "dead", stats.Dead, "version", version())

@@ -31,8 +31,10 @@ type queueStatus struct {
 	Staged             uint64  `json:"staged"`
 	Bytes              uint64  `json:"bytes"`
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
-	FreeBytes          uint64  `json:"free_bytes"`   // that the queue would still take
-	FaultsTotal        uint64  `json:"faults_total"` // the store failed and was opened again
+	FreeBytes          uint64  `json:"free_bytes"`    // that the queue would still take
+	FaultsTotal        uint64  `json:"faults_total"`  // the store failed and was opened again
+	DamagedTotal       uint64  `json:"damaged_total"` // rows, blocks or files of it that could not be read
+	MissingTotal       uint64  `json:"missing_total"` // messages that were in them
 }
 
 type publisherStatus struct {
@@ -97,7 +99,9 @@ func (d *daemon) queueStatus() queueStatus {
 	if err != nil {
 		d.log.Error("stats", "error", err)
 	}
+	damage := d.queue.Damage()
 	q := queueStatus{
+		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Staged: s.Staged, Bytes: s.Bytes,
 		FreeBytes: d.queue.Space().Free, FaultsTotal: d.queue.Faults(),
 	}
