@@ -183,13 +183,15 @@ func TestQueue_BlockGoesBad(t *testing.T) {
 	}
 }
 
-// leaseUntil leases until nothing comes any more.
-func leaseUntil(t *testing.T, r *Route) (all []*Lease) {
+// leaseUntil leases until nothing comes any more, and returns what has come. The
+// leases of a queue that was parked meanwhile are dropped, and their messages
+// come again.
+func leaseUntil(t *testing.T, r *Route) map[ID]*Lease {
 	t.Helper()
+	all := map[ID]*Lease{}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		leases, wait, err := r.tryLease(500)
 		if errors.Is(err, ErrFault) {
-			all = nil // the leases are dropped
 			if err := r.q.awaitResume(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +203,9 @@ func leaseUntil(t *testing.T, r *Route) (all []*Lease) {
 		if len(leases) == 0 && wait > time.Second {
 			return all
 		}
-		all = append(all, leases...)
+		for _, l := range leases {
+			all[l.ID] = l
+		}
 	}
 	t.Fatal("Lease never ends")
 	return nil
