@@ -328,7 +328,7 @@ func ours() bool {
 		f, more := frames.Next()
 		switch f.Function {
 		case "spoolfs/queue.(*engine).apply", "spoolfs/queue.(*engine).closePebble",
-			"spoolfs/queue.openPebble", "spoolfs/queue.guarded":
+			"spoolfs/queue.(*engine).compact", "spoolfs/queue.guarded":
 			return true
 		}
 		if !more {

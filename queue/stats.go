@@ -1,10 +1,6 @@
 package queue
 
-import (
-	"time"
-
-	"github.com/cockroachdb/pebble/v2"
-)
+import "time"
 
 // Stats is a snapshot of one route or of all. The counts of messages are
 // disjoint.
@@ -125,25 +121,18 @@ func (r *Route) gapsLocked(within span, most int) spans {
 }
 
 // oldest returns the time of the first message within the given numbers.
-func (r *Route) oldest(within spans) (time.Time, error) {
+func (r *Route) oldest(within spans) (at time.Time, err error) {
 	for _, sp := range within {
-		it, err := r.q.engine.db.NewIter(&pebble.IterOptions{
-			LowerBound: seqKey(kindMessage, r.id, sp.lo),
-			UpperBound: seqKey(kindMessage, r.id, sp.hi),
+		lo, hi := seqKey(kindMessage, r.id, sp.lo), seqKey(kindMessage, r.id, sp.hi)
+		err = r.q.eachRow(lo, hi, func(_, value []byte) error {
+			if m, err := decodeRecord(value); err == nil {
+				at = m.Ingested
+			}
+			return errStop
 		})
-		if err != nil {
-			return time.Time{}, err
-		}
-		var m *Message
-		if it.First() {
-			m, err = decodeRecord(it.Value())
-		}
-		if closed := it.Close(); closed != nil {
-			return time.Time{}, closed
-		}
-		if m != nil && err == nil {
-			return m.Ingested, nil
+		if err != nil || !at.IsZero() {
+			break
 		}
 	}
-	return time.Time{}, nil
+	return at, err
 }
