@@ -17,7 +17,11 @@ const dirMode = syscall.S_IFDIR | syscall.S_ISVTX | 0o733
 
 // GetAttr describes a node; with a handle, the file of that handle.
 func (fs *FS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	if fs.specialAttr(in.NodeId, &out.Attr) {
+	if inStatus(in.NodeId) {
+		return fs.tree.getAttr(in, out)
+	}
+	if in.NodeId == rootNode {
+		fs.rootAttr(&out.Attr)
 		out.SetTimeout(dirTimeout)
 		return fuse.OK
 	}
@@ -36,28 +40,22 @@ func (fs *FS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) 
 	return fuse.OK
 }
 
-// specialAttr describes the nodes that are not files of writers.
-func (fs *FS) specialAttr(id uint64, out *fuse.Attr) bool {
-	switch id {
-	case rootNode:
-		*out = fuse.Attr{Ino: rootNode, Mode: dirMode, Nlink: 2, Blksize: 4096}
-	case statusNode:
-		*out = fuse.Attr{Ino: statusNode, Mode: syscall.S_IFDIR | 0o555, Nlink: 2, Blksize: 4096}
-	default:
-		return fs.snapshotAttr(id, out)
-	}
+func (fs *FS) rootAttr(out *fuse.Attr) {
+	*out = fuse.Attr{Ino: rootNode, Mode: dirMode, Nlink: 2, Blksize: 4096}
 	out.SetTimes(&fs.started, &fs.started, &fs.started)
-	return true
 }
 
 // SetAttr truncates and takes mode, times and, from root, owners.
 func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fs.tree.setAttr(in, out)
+	}
+	if in.NodeId == rootNode {
+		return fuse.EPERM
+	}
 	fh, hasHandle := in.GetFh()
 	n := fs.nodeOf(in.NodeId, fh, hasHandle)
 	if n == nil {
-		if fs.specialAttr(in.NodeId, &out.Attr) {
-			return fuse.EPERM
-		}
 		return fuse.ENOENT
 	}
 	// in.Uid would be the new owner.
@@ -139,10 +137,11 @@ func (fs *FS) setOwner(n *node, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Stat
 // Access answers access(2) and chdir(2). Other requests are checked where they
 // are served, since the mount is without default_permissions.
 func (fs *FS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
-	const read, write = 4, 2
+	const read = 4
 	switch {
-	case in.NodeId == rootNode && in.Mask&read != 0 && in.Uid != 0,
-		in.NodeId == statusNode && in.Mask&write != 0:
+	case inStatus(in.NodeId):
+		return fs.tree.access(in)
+	case in.NodeId == rootNode && in.Mask&read != 0 && in.Uid != 0:
 		return fuse.EACCES
 	}
 	return fuse.OK

@@ -15,23 +15,19 @@ type listing []fuse.DirEntry
 
 // OpenDir takes the listing. Only root may list the mount.
 func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	var list listing
-	switch in.NodeId {
-	case rootNode:
-		if in.Uid != 0 {
-			return fuse.EACCES
-		}
-		list = append(list, fuse.DirEntry{Name: statusDir, Ino: statusNode, Mode: syscall.S_IFDIR})
-	case statusNode:
-		list = fs.listStatus()
-	default:
-		return fuse.ENOTDIR
+	if inStatus(in.NodeId) {
+		return fs.tree.openDir(in, out)
 	}
+	switch {
+	case in.NodeId != rootNode:
+		return fuse.ENOTDIR
+	case in.Uid != 0:
+		return fuse.EACCES
+	}
+	list := listing{{Name: statusDir, Ino: statusNode, Mode: syscall.S_IFDIR}}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if in.NodeId == rootNode {
-		list = append(list, fs.listNamesLocked(in.Uid)...)
-	}
+	list = append(list, fs.listNamesLocked(in.Uid)...)
 	slices.SortFunc(list, func(a, b fuse.DirEntry) int { return cmp.Compare(a.Ino, b.Ino) })
 	out.Fh = in.Unique
 	fs.listings[out.Fh] = list
@@ -52,6 +48,9 @@ func (fs *FS) listNamesLocked(uid uint32) listing {
 // ReadDir hands out a part of the listing. The entries "." and ".." have the
 // cookies 1 and 2 and come first; the others have their inode number plus 2.
 func (fs *FS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fs.tree.readDir(in, out)
+	}
 	fs.mu.Lock()
 	list := fs.listings[in.Fh]
 	fs.mu.Unlock()
@@ -74,6 +73,10 @@ func (fs *FS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList
 
 // ReleaseDir forgets the listing.
 func (fs *FS) ReleaseDir(in *fuse.ReleaseIn) {
+	if inStatus(in.NodeId) {
+		fs.tree.release(in.Fh)
+		return
+	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	delete(fs.listings, in.Fh)

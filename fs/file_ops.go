@@ -12,7 +12,7 @@ import (
 
 // Create makes a file of its own under a name.
 func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	if in.NodeId != rootNode {
+	if inStatus(in.NodeId) || in.NodeId != rootNode {
 		return fuse.EACCES
 	}
 	if err := checkName(name); err != nil {
@@ -50,12 +50,12 @@ func (fs *FS) openLocked(n *node, in *fuse.InHeader, writer bool) *handle {
 // Open makes a file of its own, or, for reading only, joins the one that was
 // opened last.
 func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fs.tree.open(in, out)
+	}
 	writer := in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if fs.statuses[in.NodeId] != nil {
-		return fs.openStatusLocked(in, out)
-	}
 	if fs.draining && writer {
 		return fs.status(errDraining)
 	}
@@ -98,6 +98,9 @@ func (fs *FS) writerOf(fh uint64) *handle {
 
 // Write stores data in memory.
 func (fs *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	if inStatus(in.NodeId) {
+		return fs.tree.write(in, data)
+	}
 	h := fs.handle(in.Fh)
 	if h == nil || !h.writer {
 		return 0, fuse.EBADF
@@ -110,8 +113,8 @@ func (fs *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, f
 
 // Read returns what was written, until the file is released.
 func (fs *FS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
-	if content, ok := fs.statusContent(in.NodeId); ok {
-		return fuse.ReadResultData(part(content, in.Offset, len(buf))), fuse.OK
+	if inStatus(in.NodeId) {
+		return fs.tree.read(in, len(buf))
 	}
 	h := fs.writerOf(in.Fh)
 	if h == nil {
@@ -135,11 +138,17 @@ func part(b []byte, offset uint64, n int) []byte {
 // Flush comes at each close of each descriptor of the file. See the package
 // document.
 func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fuse.OK
+	}
 	return fs.sync(in.Fh, true)
 }
 
 // Fsync promises as much as Flush, but is no close.
 func (fs *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fuse.OK
+	}
 	return fs.sync(in.Fh, false)
 }
 
@@ -158,9 +167,13 @@ func (fs *FS) sync(fh uint64, closing bool) fuse.Status {
 // Release comes once, after the last close, and late: close(2) does not wait
 // for it. It cannot fail.
 func (fs *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
+	if inStatus(in.NodeId) {
+		fs.tree.release(in.Fh)
+		return
+	}
 	h := fs.handle(in.Fh)
 	if h == nil {
-		return // of a status file
+		return
 	}
 	fs.finish(h)
 	fs.mu.Lock()

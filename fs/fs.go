@@ -19,6 +19,7 @@ type FS struct {
 
 	opts    Options
 	started time.Time
+	tree    *statusTree // of .status; requests on its nodes are handed to it
 
 	// large holds a token for each large file that is being staged.
 	large chan struct{}
@@ -35,7 +36,6 @@ type FS struct {
 	nodes    map[uint64]*node
 	names    map[nameKey]*node
 	handles  map[uint64]*handle
-	statuses map[uint64]*snapshot
 	listings map[uint64]listing
 
 	// draining refuses new files. idle is closed when no file is open for
@@ -44,7 +44,8 @@ type FS struct {
 	idle     chan struct{}
 }
 
-// Node ids that never change. Those of files begin at firstNode.
+// Node ids that never change. Those of files begin at firstNode, and those of
+// the status tree are above them all, see statusID.
 const (
 	rootNode   = 1
 	statusNode = 2
@@ -69,10 +70,10 @@ func New(opts Options) (*FS, error) {
 		nodes:         map[uint64]*node{},
 		names:         map[nameKey]*node{},
 		handles:       map[uint64]*handle{},
-		statuses:      map[uint64]*snapshot{},
 		listings:      map[uint64]listing{},
 		large:         make(chan struct{}, maxLarge),
 	}
+	fs.tree = newStatusTree(fs)
 	fs.nextNode.Store(firstNode)
 	return fs, nil
 }

@@ -482,8 +482,8 @@ func TestFS_StatusSnapshot(t *testing.T) {
 	f.release()
 	r.fs.Forget(first, 1)
 	r.fs.Forget(second, 1)
-	if len(r.fs.statuses) != 0 {
-		t.Errorf("%d snapshots are kept", len(r.fs.statuses))
+	if len(r.fs.tree.snapshots) != 0 {
+		t.Errorf("%d snapshots are kept", len(r.fs.tree.snapshots))
 	}
 }
 

@@ -13,17 +13,14 @@ const statusDir = ".status"
 // Lookup finds a name. It is asked for each use of a name, since the answer
 // depends on who asks (the entry timeout is 0).
 func (fs *FS) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fs.tree.lookup(in, name, out)
+	}
 	switch {
-	case in.NodeId == statusNode:
-		return fs.lookupStatus(name, out)
 	case in.NodeId != rootNode:
 		return fuse.ENOTDIR
 	case name == statusDir:
-		out.NodeId = statusNode
-		fs.specialAttr(statusNode, &out.Attr)
-		out.SetEntryTimeout(dirTimeout)
-		out.SetAttrTimeout(dirTimeout)
-		return fuse.OK
+		return fs.tree.lookupRoot(out)
 	case len(name) > maxName:
 		return fuse.Status(syscall.ENAMETOOLONG)
 	}
@@ -41,18 +38,18 @@ func (fs *FS) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fus
 // Forget drops the snapshot of a status file. Nodes of writers do not count
 // their lookups.
 func (fs *FS) Forget(id, _ uint64) {
-	if id < firstNode {
-		return
+	if inStatus(id) {
+		fs.tree.forget(id)
 	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	delete(fs.statuses, id)
 }
 
 // Unlink takes a name away. What no close or fsync has promised yet is dropped
 // if the process that unlinks has opened it; all else goes on without a name
 // and is published.
 func (fs *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fs.tree.unlink(in, name)
+	}
 	if in.NodeId != rootNode {
 		return fuse.EPERM
 	}
@@ -78,6 +75,9 @@ func (fs *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Sta
 // Rename changes the name of what is open. What had the new name goes on
 // without one: nothing that was closed is taken back.
 func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+	if inStatus(in.NodeId) || inStatus(in.Newdir) {
+		return fs.tree.rename(in, oldName, newName)
+	}
 	if in.NodeId != rootNode || in.Newdir != rootNode {
 		return fuse.EPERM
 	}
@@ -112,7 +112,7 @@ func (fs *FS) Mkdir(<-chan struct{}, *fuse.MkdirIn, string, *fuse.EntryOut) fuse
 }
 
 func (fs *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
-	if in.NodeId == rootNode && name == statusDir {
+	if inStatus(in.NodeId) || in.NodeId == rootNode && name == statusDir {
 		return fuse.EPERM
 	}
 	return fuse.ENOENT

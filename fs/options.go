@@ -25,6 +25,10 @@ type Options struct {
 	// Status lists the files of the status directory.
 	Status []StatusFile
 
+	// StatusGroup is the group of the operators: besides root they may look into
+	// messages and give commands. Default none.
+	StatusGroup uint32
+
 	// Logger takes what has no caller left. Default slog.Default.
 	Logger *slog.Logger
 }
@@ -35,6 +39,9 @@ type StatusFile struct {
 
 	// Content makes the content anew. It must not wait.
 	Content func() []byte
+
+	// Private says that it is for root and the group of operators only.
+	Private bool
 }
 
 func (o *Options) ensureDefaults() {

@@ -1,0 +1,135 @@
+package fs
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// pager returns the next entries of a directory; none at the end.
+type pager func() ([]fuse.DirEntry, error)
+
+// statusListing is an open directory of the tree. It holds a page at a time: a
+// listing starts at once and takes as much memory for ten million entries as for
+// ten.
+type statusListing struct {
+	id    statusID
+	begin func() pager
+
+	mu   sync.Mutex
+	next pager
+
+	// page is what the last request may not have taken. Its first entry is the
+	// one after the cookie at.
+	page []fuse.DirEntry
+	at   uint64
+}
+
+func (t *statusTree) openDir(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	id := parseStatusID(in.NodeId)
+	if err := t.mayUse(id, &in.Caller); err != nil {
+		return t.fs.status(err)
+	}
+	begin := t.lister(id)
+	if begin == nil {
+		return fuse.ENOTDIR
+	}
+	d := &statusListing{id: id, begin: begin}
+	d.rewind()
+	out.Fh = in.Unique
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dirs[out.Fh] = d
+	return fuse.OK
+}
+
+// lister returns what begins a listing of a directory.
+func (t *statusTree) lister(id statusID) func() pager {
+	switch id.kind {
+	case kindRoot:
+		return func() pager { return onePage(t.listRoot()) }
+	}
+	return nil
+}
+
+// onePage lists what is known already.
+func onePage(list []fuse.DirEntry) pager {
+	return func() ([]fuse.DirEntry, error) {
+		page := list
+		list = nil
+		return page, nil
+	}
+}
+
+func (t *statusTree) listRoot() []fuse.DirEntry {
+	var list []fuse.DirEntry
+	for i, f := range t.files {
+		list = append(list, fuse.DirEntry{Name: f.Name, Ino: statusID{kind: kindFlat, route: uint16(i)}.ino(), Mode: syscall.S_IFREG})
+	}
+	return list
+}
+
+func (t *statusTree) readDir(in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	t.mu.Lock()
+	d := t.dirs[in.Fh]
+	t.mu.Unlock()
+	if d == nil {
+		return fuse.EBADF
+	}
+	return t.fs.status(d.read(in.Offset, out.AddDirEntry))
+}
+
+// rewind begins the listing anew.
+func (d *statusListing) rewind() {
+	d.at, d.next = 0, d.begin()
+	d.page = []fuse.DirEntry{
+		{Name: ".", Ino: d.id.ino(), Mode: syscall.S_IFDIR},
+		{Name: "..", Ino: fuse.FUSE_UNKNOWN_INO, Mode: syscall.S_IFDIR},
+	}
+}
+
+// read hands out entries after a cookie, which is the number of an entry in this
+// listing, until add takes no more.
+func (d *statusListing) read(cookie uint64, add func(fuse.DirEntry) bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.seek(cookie); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		if i == len(d.page) {
+			more, err := d.next()
+			if len(more) == 0 {
+				if i > 0 {
+					err = nil // it will be met again
+				}
+				return err
+			}
+			d.page = append(d.page, more...)
+		}
+		e := d.page[i]
+		e.Off = d.at + uint64(i) + 1
+		if !add(e) {
+			return nil
+		}
+	}
+}
+
+// seek drops what the reader has taken. It may also have gone back.
+func (d *statusListing) seek(cookie uint64) error {
+	if cookie < d.at {
+		d.rewind()
+	}
+	for cookie > d.at+uint64(len(d.page)) {
+		more, err := d.next()
+		d.at += uint64(len(d.page))
+		d.page = more
+		if len(more) == 0 {
+			return err
+		}
+	}
+	d.page = d.page[cookie-d.at:]
+	d.at = cookie
+	return nil
+}

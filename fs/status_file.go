@@ -1,0 +1,116 @@
+package fs
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// snapshot is one moment of a file of the tree.
+type snapshot struct {
+	content []byte
+	attr    fuse.Attr
+}
+
+// snapshot makes a file of content.
+func (t *statusTree) snapshot(id statusID, content []byte, at time.Time) *snapshot {
+	size := uint64(len(content))
+	s := &snapshot{content: content, attr: fuse.Attr{
+		Ino: id.ino(), Size: size, Blocks: (size + 511) / 512, Blksize: 4096,
+		Mode: t.statusMode(id), Nlink: 1,
+	}}
+	s.attr.SetTimes(&at, &at, &at)
+	return s
+}
+
+// flat is the flat file of an id.
+func (t *statusTree) flat(id statusID) StatusFile { return t.files[id.route] }
+
+// findFlat takes a snapshot of a flat file.
+func (t *statusTree) findFlat(name string) (statusEntry, error) {
+	for i, f := range t.files {
+		if f.Name == name {
+			content := f.Content()
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.taken++
+			id := statusID{kind: kindFlat, route: uint16(i), number: t.taken}
+			s := t.snapshot(id, content, time.Now())
+			t.snapshots[id.node()] = s
+			return statusEntry{id: id, attr: s.attr, keep: dirTimeout}, nil
+		}
+	}
+	return statusEntry{}, syscall.ENOENT
+}
+
+func (t *statusTree) flatEntry(id statusID) (statusEntry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.snapshots[id.node()]
+	if s == nil {
+		return statusEntry{}, syscall.ENOENT
+	}
+	return statusEntry{id: id, attr: s.attr, keep: dirTimeout}, nil
+}
+
+// forget drops the snapshot of a flat file. Other nodes have none.
+func (t *statusTree) forget(node uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.snapshots, node)
+}
+
+func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	id := parseStatusID(in.NodeId)
+	if err := t.mayUse(id, &in.Caller); err != nil {
+		return t.fs.status(err)
+	}
+	if in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY {
+		return fuse.EACCES
+	}
+	s, err := t.load(id)
+	if err != nil {
+		return t.fs.status(err)
+	}
+	out.Fh = in.Unique
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.opened[out.Fh] = s
+	return fuse.OK
+}
+
+// load returns what an open file reads.
+func (t *statusTree) load(id statusID) (*snapshot, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.snapshots[id.node()]; s != nil {
+		return s, nil
+	}
+	return nil, syscall.ENOENT
+}
+
+// openFile is what a handle reads; nil for a handle of a directory.
+func (t *statusTree) openFile(fh uint64) *snapshot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.opened[fh]
+}
+
+func (t *statusTree) read(in *fuse.ReadIn, n int) (fuse.ReadResult, fuse.Status) {
+	s := t.openFile(in.Fh)
+	if s == nil {
+		return nil, fuse.EBADF
+	}
+	return fuse.ReadResultData(part(s.content, in.Offset, n)), fuse.OK
+}
+
+func (t *statusTree) write(*fuse.WriteIn, []byte) (uint32, fuse.Status) { return 0, fuse.EBADF }
+
+// release ends a handle of a file or of a directory.
+func (t *statusTree) release(fh uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.opened, fh)
+	delete(t.dirs, fh)
+}
