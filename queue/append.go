@@ -34,21 +34,30 @@ func (r *Route) Append(ms []Message) error {
 func (r *Route) submitAppend(b *pebble.Batch, ms []Message, values []value) (*extent, *write, error) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
-	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, since: time.Now()}
-	added, err := writeRecords(b, r.id, e.lo, values)
+	e, err := r.appendLocked(b, values)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.count.next = e.hi
-	r.count.pending.add(added.messages)
-	r.count.dead.add(added.dead)
-	r.addExtentLocked(e)
 	for uid, t := range sizeByUser(ms, values) {
 		r.q.chargeLocked(uid, t, tally{})
 	}
 	// Synced: Q1.
 	w, err := r.q.submitLocked(b, true, r)
 	return e, w, err
+}
+
+// appendLocked adds values behind all others. Their extent is to be dropped when
+// they are on disk.
+func (r *Route) appendLocked(b *pebble.Batch, values []value) (*extent, error) {
+	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, since: time.Now()}
+	added, err := writeRecords(b, r.id, e.lo, values)
+	if err != nil {
+		return nil, err
+	}
+	r.count.next = e.hi
+	r.count.enter(added)
+	r.addExtentLocked(e)
+	return e, nil
 }
 
 func sizeByUser(ms []Message, values []value) map[uint32]tally {

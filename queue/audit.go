@@ -67,7 +67,7 @@ func newAudit(db *pebble.DB) (*audit, error) {
 		row  func(key, value []byte)
 	}{
 		{kindRoute, a.addName}, {kindCounters, a.addCounters}, {kindStage, a.addStage}, {kindUser, a.addUser},
-		{kindDead, a.addMessage}, {kindMessage, a.addMessage}, {kindDelayed, a.addDelayed},
+		{kindDead, a.addMessage}, {kindMessage, a.addMessage}, {kindPartial, a.addMessage}, {kindDelayed, a.addDelayed},
 	}
 	for _, s := range scans {
 		if s.kind == kindDead {
@@ -234,10 +234,10 @@ func (a *audit) addMessage(key, value []byte) {
 	seq, row := lastUint64(key), tally{1, uint64(len(value))}
 	if s := r.covering(seq); s != nil {
 		s.found.addRow(key[0], value)
-	} else if key[0] == kindDead {
-		r.found.dead.add(row)
-	} else {
+	} else if key[0] == kindMessage {
 		r.addReady(seq, row)
+	} else {
+		r.found.of(key[0]).add(row)
 	}
 }
 
@@ -293,6 +293,7 @@ func (a *audit) judgeStages() {
 		}
 		if s.bad {
 			r.found.dead.add(s.found.dead)
+			r.found.partial.add(s.found.partial)
 			if s.found.messages.count > 0 {
 				r.addReady(s.chunks[0].lo, tally{})
 				r.found.pending.add(s.found.messages)

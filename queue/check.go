@@ -44,6 +44,7 @@ type RouteReport struct {
 	Staged  uint64 `json:"staged"`
 	Delayed uint64 `json:"delayed"`
 	Dead    uint64 `json:"dead"`
+	Partial uint64 `json:"partial"`
 	Corrupt uint64 `json:"corrupt"` // of all these, cannot be decoded
 	Stages  uint64 `json:"stages"`
 	Bytes   uint64 `json:"bytes"`
@@ -152,8 +153,7 @@ func (c *checker) take(a *audit) {
 		f := r.found
 		c.report.Routes = append(c.report.Routes, RouteReport{
 			Name: r.name, Ready: f.pending.count, Staged: f.staged.count, Delayed: f.delayed.count, Dead: f.dead.count,
-			Corrupt: r.corrupt, Stages: stages[id],
-			Bytes: f.pending.bytes + f.staged.bytes + f.delayed.bytes + f.dead.bytes,
+			Partial: f.partial.count, Corrupt: r.corrupt, Stages: stages[id], Bytes: f.all().bytes,
 		})
 	}
 }

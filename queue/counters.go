@@ -21,9 +21,39 @@ type counters struct {
 	swept uint64
 
 	pending tally // ready and leased
-	staged  tally // messages and dead letters of stages
+	staged  tally // of stages, of all kinds
 	delayed tally
 	dead    tally
+	partial tally
+}
+
+// enter counts what has become visible: committed or appended.
+func (c *counters) enter(added content) {
+	c.pending.add(added.messages)
+	c.dead.add(added.dead)
+	c.partial.add(added.partial)
+}
+
+// of returns the tally of the rows of a kind that belong to no stage.
+func (c *counters) of(kind byte) *tally {
+	switch kind {
+	case kindDead:
+		return &c.dead
+	case kindPartial:
+		return &c.partial
+	case kindDelayed:
+		return &c.delayed
+	}
+	return &c.pending
+}
+
+// all counts the rows of all messages.
+func (c counters) all() tally {
+	t := c.pending
+	for _, o := range []tally{c.staged, c.delayed, c.dead, c.partial} {
+		t.add(o)
+	}
+	return t
 }
 
 // The tags of counters, in the envelope of fields.go.
@@ -39,15 +69,18 @@ const (
 	tagDead
 	tagDeadBytes
 	tagSwept
+	tagPartialFiles
+	tagPartialBytes
 )
 
 // byTag lists the numbers in the order of their tags.
-func (c *counters) byTag() [11]*uint64 {
-	return [11]*uint64{
+func (c *counters) byTag() [13]*uint64 {
+	return [13]*uint64{
 		&c.next, &c.head,
 		&c.pending.count, &c.pending.bytes, &c.staged.count, &c.staged.bytes,
 		&c.delayed.count, &c.delayed.bytes, &c.dead.count, &c.dead.bytes,
 		&c.swept,
+		&c.partial.count, &c.partial.bytes,
 	}
 }
 

@@ -49,7 +49,7 @@ func TestQueue_CrashLosesNothing(t *testing.T) {
 // modelMessage is what the model knows of a message.
 type modelMessage struct {
 	id   ID
-	dead bool // stored as a dead letter
+	dead bool // stored as a dead letter or partial file
 
 	// refused: dead-lettered by the publisher. If that was not synced, it may
 	// be a message again.
@@ -66,6 +66,9 @@ type modelStage struct {
 	durable []modelMessage
 	before  []modelMessage // before the last Put
 	line    uint32
+
+	committed uint64
+	held      bool
 }
 
 // model runs a queue and remembers what it must not forget.
@@ -161,6 +164,9 @@ func (m *model) handedBack(s *modelStage, back *Stage) {
 	}
 	switch {
 	case same(s.durable):
+		if s != m.putting && back != nil && (back.Info().Held != s.held || back.Info().Committed != s.committed) {
+			m.t.Fatalf("stage %s came back with %+v, want held=%t, committed %d", s.file, back.Info(), s.held, s.committed)
+		}
 	case s == m.putting && same(s.before):
 		s.durable = s.before
 		m.undone++
@@ -172,22 +178,11 @@ func (m *model) handedBack(s *modelStage, back *Stage) {
 // stageContent lists the messages of a stage in order.
 func stageContent(t *rapid.T, s *Stage) []ID {
 	var got []ID
-	for _, e := range s.extents {
-		for seq := e.lo; seq < e.hi; seq++ {
-			for _, kind := range []byte{kindMessage, kindDead} {
-				key := seqKey(kind, s.route.id, seq)
-				err := s.q.eachRow(key, append(key, 0), func(_, value []byte) error {
-					m, err := decodeRecord(value)
-					if err == nil {
-						got = append(got, m.ID)
-					}
-					return err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
+	for e, err := range s.Entries() {
+		if err != nil {
+			t.Fatal(err)
 		}
+		got = append(got, e.ID)
 	}
 	return got
 }
@@ -347,13 +342,32 @@ func (m *model) drainRoute(r *Route, got map[ID]bool) {
 			break
 		}
 	}
-	for l, err := range r.Dead() {
-		if err != nil {
-			m.t.Fatal(err)
-		}
+	for _, l := range m.setAside(r) {
 		if e := m.committed[l.ID]; e == nil || !e.dead && !e.refused {
-			m.t.Errorf("%s is a dead letter", l.ID)
+			m.t.Errorf("%s is set aside", l.ID)
 		}
 		got[l.ID] = true
 	}
+}
+
+// setAside lists dead letters and partial files.
+func (m *model) setAside(r *Route) []asideEntry {
+	var list []asideEntry
+	for _, state := range []State{Dead, Partial} {
+		for e, err := range r.Entries(state, Place{}) {
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			if e.Partial != (state == Partial) {
+				m.t.Fatalf("%s has state %d and partial=%t", e.ID, state, e.Partial)
+			}
+			list = append(list, asideEntry{state, e})
+		}
+	}
+	return list
+}
+
+type asideEntry struct {
+	state State
+	Entry
 }

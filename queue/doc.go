@@ -8,10 +8,11 @@
 //     survives a crash of the process and of the machine, and a disk that
 //     fails or fills up. Proven by TestQueue_CrashLosesNothing,
 //     TestQueue_KillLosesNothing, TestQueue_EveryFault and TestQueue_FullDisk.
-//   - Q2: the messages of a stage become ready together or not at all.
+//   - Q2: the messages of a stage become ready together or not at all; those of
+//     an instalment (CommitFirst) do, together with the offset that says so.
 //     Proven by TestQueue_CrashLosesNothing and TestStage_Discard.
-//   - Q3: a message leaves only through Ack, DeadLetter or Discard. Whatever
-//     else happens to a lease (a crash, Requeue, Nack), the message is leased
+//   - Q3: a message leaves only through Ack, DeadLetter, Discard, Purge or
+//     Replace. Whatever else happens to a lease (a crash, Requeue, Nack), the message is leased
 //     again, with the same ID. Proven by TestRoute_SettleKeepsID and
 //     TestQueue_CrashLosesNothing.
 //   - Q4: within a route, messages are leased in the order of the Puts that
@@ -38,10 +39,14 @@
 // # Life of a message
 //
 //	Put ─▶ staged ──Commit──▶ ready ─Lease─▶ leased ─Ack──────────▶ gone
-//	          │                 ▲              │          (AckThen: and its
-//	       Discard              ├──Requeue─────┤           follow-up is ready)
-//	          ▼                 ├─(retryAt)─ delayed ◀──Nack──┤
-//	         gone               └──Redrive── dead ◀─DeadLetter┘
+//	         │ │                ▲              │          (AckThen: and its
+//	   Discard └▶ partial ──────┤              │           follow-up is ready)
+//	         ▼            Replace──Requeue─────┤
+//	        gone                ├─(retryAt)─ delayed ◀──Nack──┤
+//	                            └──Redrive── dead ◀─DeadLetter┘
+//
+// Purge removes what is ready, delayed, dead or partial. What of a stage is a
+// dead letter or a partial file from the beginning is so from its Commit on.
 //
 // # Key space
 //
@@ -50,6 +55,7 @@
 //	'c' route:4                counters and marks of a route
 //	'd' route:4 seq:8          dead letter
 //	'm' route:4 seq:8          message: staged, ready or leased
+//	'p' route:4 seq:8          partial file
 //	'r' route:4                name of a route
 //	's' file:16                head of a stage
 //	's' file:16 chunk:4        one Put of a stage: the sequence numbers it took
@@ -66,7 +72,8 @@
 // # Who syncs
 //
 // Put and Append wait for stable storage, and concurrent ones share the wait. So
-// do Discard, Redrive and the purges, since what an operator or a user was told
+// does CommitFirst, since the next Put counts on it, and so do Discard, Redrive,
+// Replace and the purges, since what an operator or a user was told
 // is gone must not come back. Nothing else does: the log is written in order, so
 // that a lost tail of it turns a committed stage back into a staged one and a
 // leased, delayed or settled message back into a ready one: work is repeated and

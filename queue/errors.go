@@ -35,6 +35,13 @@ var (
 	// ErrNotLeased says that a lease was settled before.
 	ErrNotLeased = errors.New("message is not leased")
 
+	// ErrNotFound says that there is no such message, or no more.
+	ErrNotFound = errors.New("message is not there")
+
+	// ErrLeased says that a message is being published at the moment. Try
+	// again later.
+	ErrLeased = errors.New("message is being published")
+
 	// ErrCorrupt says that a stored record cannot be decoded.
 	ErrCorrupt = errors.New("corrupt record")
 )

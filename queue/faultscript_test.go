@@ -47,6 +47,9 @@ func (r *faultRun) script() {
 	r.flush()
 	r.compact()
 	r.put(left, 3, 1)
+	r.part(left, 2)
+	r.put(left, 2, 1)
+	r.redrive(a)
 	r.check("while running")
 	if _, failed := r.disk.failed(); failed {
 		r.recover("after the fault", r.disk.clone(), r.book.snapshot())
@@ -136,6 +139,41 @@ func (r *faultRun) put(s *faultStage, keep, n int) {
 	if s.Len() != len(s.want) {
 		r.t.Errorf("stage has %d messages, want %d", s.Len(), len(s.want))
 	}
+}
+
+// part commits the first n messages of a stage, and tries until that has
+// succeeded: an instalment that is done is not done again.
+func (r *faultRun) part(s *faultStage, n int) {
+	r.t.Helper()
+	r.retry("commit a part", func() error {
+		err := s.CommitFirst(n, uint64(s.line))
+		if errors.Is(err, ErrFault) {
+			r.resumed()
+		}
+		return err
+	})
+	s.want = s.want[n:]
+	if s.Len() != len(s.want) {
+		r.t.Errorf("stage has %d messages, want %d", s.Len(), len(s.want))
+	}
+}
+
+// redrive lets a dead letter go again.
+func (r *faultRun) redrive(route *Route) {
+	r.t.Helper()
+	r.retry("redrive", func() error {
+		for e, err := range route.Entries(Dead, Place{}) {
+			if err != nil {
+				return err
+			}
+			again := *e.Message
+			again.Reason = ""
+			if err := route.Replace(Dead, e.Place, []Message{again}); !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		return nil // it was done, though the answer was lost
+	})
 }
 
 // resumed waits until the queue takes operations.

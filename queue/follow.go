@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -14,12 +13,12 @@ import (
 func (r *Route) AckThen(l *Lease, next *Route, follow Message) error {
 	follow.ID = l.ID + ID("/"+next.name)
 	follow.UID = l.UID
-	value := encodeRecord(&follow)
+	record := encodeRecord(&follow)
 	if err := r.q.begin(); err != nil {
 		return fmt.Errorf("follow up in route %q: %w", next.name, err)
 	}
 	defer r.q.end()
-	e, w, err := r.submitFollow(l, next, value)
+	e, w, err := r.submitFollow(l, next, record)
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("follow up in route %q: %w", next.name, err)
 	}
@@ -30,7 +29,7 @@ func (r *Route) AckThen(l *Lease, next *Route, follow Message) error {
 	return nil
 }
 
-func (r *Route) submitFollow(l *Lease, next *Route, value []byte) (*extent, *write, error) {
+func (r *Route) submitFollow(l *Lease, next *Route, record []byte) (*extent, *write, error) {
 	b := r.q.engine.db.NewBatch()
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
@@ -41,11 +40,11 @@ func (r *Route) submitFollow(l *Lease, next *Route, value []byte) (*extent, *wri
 		return nil, nil, err
 	}
 	r.trimLeasedLocked()
-	e, err := next.addReadyLocked(b, value)
+	e, err := next.appendLocked(b, []value{{kindMessage, record}})
 	if err != nil {
 		return nil, nil, err
 	}
-	r.q.chargeLocked(l.UID, tally{1, uint64(len(value))}, tally{})
+	r.q.chargeLocked(l.UID, tally{1, uint64(len(record))}, tally{})
 	routes := []*Route{r, next}
 	if r == next {
 		routes = routes[:1]
@@ -60,17 +59,4 @@ func (r *Route) removeLeasedLocked(b *pebble.Batch, l *Lease) error {
 	r.count.pending.sub(tally{1, l.bytes})
 	r.q.chargeLocked(l.UID, tally{}, tally{1, l.bytes})
 	return b.Delete(seqKey(kindMessage, r.id, l.seq), nil)
-}
-
-// addReadyLocked adds a message at the end of the route. Its number is that of
-// an extent until the batch is applied.
-func (r *Route) addReadyLocked(b *pebble.Batch, value []byte) (*extent, error) {
-	e := &extent{span: span{r.count.next, r.count.next + 1}, since: time.Now()}
-	if err := b.Set(seqKey(kindMessage, r.id, e.lo), value, nil); err != nil {
-		return nil, err
-	}
-	r.count.next = e.hi
-	r.count.pending.add(tally{1, uint64(len(value))})
-	r.addExtentLocked(e)
-	return e, nil
 }

@@ -7,6 +7,7 @@ const (
 	kindCounters = 'c'
 	kindDead     = 'd'
 	kindMessage  = 'm'
+	kindPartial  = 'p'
 	kindRoute    = 'r'
 	kindStage    = 's'
 	kindDelayed  = 't'
@@ -42,7 +43,7 @@ func chunkKey(file FileID, chunk uint32) []byte {
 }
 
 // lastUint64 reads the number at the end of a key, which is the sequence number
-// of rows of the kinds d, m and t.
+// of rows of the kinds d, m, p and t.
 func lastUint64(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key[len(key)-8:])
 }
@@ -55,7 +56,7 @@ func wellFormed(key []byte) bool {
 	switch key[0] {
 	case kindCounters, kindRoute, kindUser:
 		return len(key) == 5
-	case kindDead, kindMessage:
+	case kindDead, kindMessage, kindPartial:
 		return len(key) == 13
 	case kindDelayed:
 		return len(key) == 21

@@ -77,7 +77,7 @@ func scanIDs(q *Queue) (map[ID]int, error) {
 		if err := scanCounters(r); err != nil {
 			return nil, fmt.Errorf("route %q: %w", r.name, err)
 		}
-		for _, kind := range []byte{kindMessage, kindDead, kindDelayed} {
+		for _, kind := range append([]byte{kindDelayed}, contentKinds...) {
 			err := q.eachRow(routeKey(kind, r.id), routeKey(kind, r.id+1), func(_, value []byte) error {
 				m, err := decodeRecord(value)
 				if err == nil {
@@ -147,7 +147,7 @@ func scanCounters(r *Route) error {
 		return err
 	}
 	var got Stats
-	for kind, n := range map[byte]*uint64{kindMessage: &got.Ready, kindDead: &got.Dead, kindDelayed: &got.Delayed} {
+	for kind, n := range map[byte]*uint64{kindMessage: &got.Ready, kindDead: &got.Dead, kindPartial: &got.Partial, kindDelayed: &got.Delayed} {
 		err := r.q.eachRow(routeKey(kind, r.id), routeKey(kind, r.id+1), func(key, value []byte) error {
 			got.Bytes += uint64(len(value))
 			r.q.mu.Lock()

@@ -231,6 +231,7 @@ func decodeStage(file FileID, value []byte) (*Stage, uint32, error) {
 		tagStageHeld: &held, tagStageCommitted: &s.info.Committed,
 		tagStageMessages: &s.content.messages.count, tagStageMessageBytes: &s.content.messages.bytes,
 		tagStageDead: &s.content.dead.count, tagStageDeadBytes: &s.content.dead.bytes,
+		tagStagePartial: &s.content.partial.count, tagStagePartialBytes: &s.content.partial.bytes,
 	}
 	err := eachField(value, func(tag uint64, content []byte) (err error) {
 		if tag == tagStageFile {
@@ -284,7 +285,7 @@ func (im *image) check() error {
 			hi = e.hi
 		}
 	}
-	for _, kind := range []byte{kindCounters, kindDead, kindMessage, kindDelayed} {
+	for _, kind := range []byte{kindCounters, kindDead, kindMessage, kindDelayed, kindPartial} {
 		if err := im.checkRoutes(kind, sortedKeys(known)); err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ import "time"
 // a hyphen, and the number of its line: "9f86d081884c7d659a2feaa0c55ad015-1".
 type ID string
 
-// Message is one unit to publish, or, with a Reason, a dead letter.
+// Message is one unit to publish, or, with a Reason, a dead letter or a partial
+// file.
 //
 // It holds what depends on the content of the file alone. What depends on the
 // configuration (exchange, topic prefix, broker) is decided when it is
@@ -56,12 +57,17 @@ type Message struct {
 	Headers []Header
 
 	// Body is what is published. In a dead letter that could not be decoded it
-	// is the raw bytes of the record.
+	// is the raw bytes of the record, in a partial file those of the file.
 	Body []byte
 
-	// Reason says why this is a dead letter: a word with hyphens, such as
-	// "not-json", and perhaps ": " and a detail. It is empty in a message.
+	// Reason says why this is a dead letter or a partial file: a word with
+	// hyphens, such as "not-json", and perhaps ": " and a detail. It is empty
+	// in a message.
 	Reason string
+
+	// Partial says that Body is what is left of a file whose writer did not
+	// get to its end, and no message: it is kept until somebody looks at it.
+	Partial bool
 }
 
 // Header is one entry of a header table.
@@ -70,4 +76,15 @@ type Header struct {
 }
 
 // Dead reports whether m is a dead letter.
-func (m *Message) Dead() bool { return m.Reason != "" }
+func (m *Message) Dead() bool { return m.Reason != "" && !m.Partial }
+
+// kind is that of the row of m.
+func (m *Message) kind() byte {
+	switch {
+	case m.Partial:
+		return kindPartial
+	case m.Dead():
+		return kindDead
+	}
+	return kindMessage
+}

@@ -3,43 +3,91 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 )
 
-// pageSize is how many rows an iteration reads before it lets go of the store.
-const pageSize = 256
+// State is what a message is when it can be listed.
+type State uint8
 
-// errSkip leaves a row as it is.
-var errSkip = errors.New("skip")
+// The states of messages that can be listed. Those of stages cannot: they belong
+// to the one who writes them.
+const (
+	Pending State = iota + 1 // ready or leased
+	Delayed
+	Dead
+	Partial
+)
+
+// kind is that of the rows of messages in this state.
+func (s State) kind() byte {
+	return [...]byte{Pending: kindMessage, Delayed: kindDelayed, Dead: kindDead, Partial: kindPartial}[s]
+}
+
+// Place says where a message lies in its route, for as long as it is in one
+// State: its sequence number and, if it is delayed, when it is due, in
+// nanoseconds since 1970. Places are ordered as messages are listed.
+type Place struct {
+	Due int64
+	Seq uint64
+}
+
+// Entry is a message with its place.
+type Entry struct {
+	Place Place
+	*Message
+}
+
+// pageSize and pageBytes are how many rows, and about how many bytes of them, an
+// iteration reads before it lets go of the store.
+const (
+	pageSize  = 256
+	pageBytes = 1 << 20
+)
 
 // row is a record as it was read.
 type row struct {
-	seq     uint64
-	bytes   uint64
-	message *Message
+	Entry
+	bytes uint64
 }
 
-// Dead yields the dead letters of the route in the order in which they were
-// stored, Pending what is ready or leased, and Delayed what waits, in the order
-// in which it is due. All read in small pages and hold up nobody, so that what
-// changes meanwhile may or may not be seen.
-func (r *Route) Dead() iter.Seq2[*Message, error]    { return r.messages(kindDead) }
-func (r *Route) Pending() iter.Seq2[*Message, error] { return r.messages(kindMessage) }
-func (r *Route) Delayed() iter.Seq2[*Message, error] { return r.messages(kindDelayed) }
+// Dead yields the dead letters of the route, Pending what is ready or leased,
+// and Delayed what waits; see Entries.
+func (r *Route) Dead() iter.Seq2[*Message, error]    { return messagesOf(r.Entries(Dead, Place{})) }
+func (r *Route) Pending() iter.Seq2[*Message, error] { return messagesOf(r.Entries(Pending, Place{})) }
+func (r *Route) Delayed() iter.Seq2[*Message, error] { return messagesOf(r.Entries(Delayed, Place{})) }
 
-func (r *Route) messages(kind byte) iter.Seq2[*Message, error] {
+func messagesOf(entries iter.Seq2[Entry, error]) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
-		for from := routeKey(kind, r.id); from != nil; {
-			page, next, err := r.readPage(kind, from)
+		for e, err := range entries {
+			if !yield(e.Message, err) {
+				return
+			}
+		}
+	}
+}
+
+// Entries yields the messages in a state that lie behind a place; behind the
+// zero Place are all. Their order is that in which they were stored, or, of
+// delayed ones, that in which they are due. It reads in small pages and holds up
+// nobody, so that what changes meanwhile may or may not be seen.
+func (r *Route) Entries(state State, after Place) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		from := routeKey(state.kind(), r.id)
+		if after != (Place{}) {
+			from = append(r.key(state, after), 0)
+		}
+		for from != nil {
+			page, next, err := r.readPage(state.kind(), from)
 			if errors.Is(err, errDamaged) && r.q.awaitResume(context.Background()) == nil {
 				continue // what is damaged is set aside; the others keep their keys
 			}
 			if err != nil {
-				yield(nil, err)
+				yield(Entry{}, fmt.Errorf("list route %q: %w", r.name, err))
 				return
 			}
 			for _, row := range page {
-				if !yield(row.message, nil) {
+				if !yield(row.Entry, nil) {
 					return
 				}
 			}
@@ -48,38 +96,61 @@ func (r *Route) messages(kind byte) iter.Seq2[*Message, error] {
 	}
 }
 
+// Entry returns the message at a place.
+//
+// Errors: ErrNotFound, ErrFault, ErrClosed.
+func (r *Route) Entry(state State, p Place) (*Message, error) {
+	if err := r.q.begin(); err != nil {
+		return nil, fmt.Errorf("message %d of route %q: %w", p.Seq, r.name, err)
+	}
+	defer r.q.end()
+	row, err := r.rowAt(state, p)
+	if err != nil {
+		return nil, fmt.Errorf("message %d of route %q: %w", p.Seq, r.name, err)
+	}
+	return row.Message, nil
+}
+
+func (r *Route) rowAt(state State, p Place) (row, error) {
+	key := r.key(state, p)
+	page, _, err := r.pageAt(state.kind(), key, append(key, 0))
+	if err == nil && len(page) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return row{}, err
+	}
+	return page[0], nil
+}
+
+// key is that of the row of a message.
+func (r *Route) key(state State, p Place) []byte {
+	if state == Delayed {
+		return delayedKey(r.id, p.Due, p.Seq)
+	}
+	return seqKey(state.kind(), r.id, p.Seq)
+}
+
 func (r *Route) readPage(kind byte, from []byte) ([]row, []byte, error) {
 	if err := r.q.begin(); err != nil {
 		return nil, nil, err
 	}
 	defer r.q.end()
-	return r.pageAt(kind, from)
+	return r.pageAt(kind, from, routeKey(kind, r.id+1))
 }
 
-// page reads a page of rows with numbers from the given one on. It returns
-// where the next page begins, which is from itself at the end.
-func (r *Route) page(kind byte, from uint64) ([]row, uint64, error) {
-	page, next, err := r.pageAt(kind, seqKey(kind, r.id, from))
-	if err != nil || next == nil {
-		return page, from, err
-	}
-	return page, lastUint64(next), nil
-}
-
-// pageAt reads a page of rows from a key on, without those of stages. It returns
-// the key at which the next page begins; nil at the end.
-func (r *Route) pageAt(kind byte, from []byte) (page []row, next []byte, err error) {
-	n := 0
-	err = r.q.eachRow(from, routeKey(kind, r.id+1), func(key, value []byte) error {
-		if n++; n > pageSize {
+// pageAt reads a page of rows between two keys, without those of stages. It
+// returns the key at which the next page begins; nil at the end.
+func (r *Route) pageAt(kind byte, from, to []byte) (page []row, next []byte, err error) {
+	n, size := 0, 0
+	err = r.q.eachRow(from, to, func(key, value []byte) error {
+		if n == pageSize || size >= pageBytes {
 			next = append([]byte(nil), key...)
 			return errStop
 		}
-		m, err := decodeRecord(value)
-		if err != nil {
-			m = corruptMessage(value, err)
-		}
-		page = append(page, row{lastUint64(key), uint64(len(value)), m})
+		n++
+		size += len(value)
+		page = append(page, decodeRow(key, value))
 		return nil
 	})
 	if kind == kindDelayed {
@@ -88,14 +159,28 @@ func (r *Route) pageAt(kind byte, from []byte) (page []row, next []byte, err err
 	return r.withoutStaged(page), next, err
 }
 
+func decodeRow(key, value []byte) row {
+	m, err := decodeRecord(value)
+	if err != nil {
+		m = corruptMessage(value, err)
+	}
+	m.Partial = key[0] == kindPartial
+	p := Place{Seq: lastUint64(key)}
+	if key[0] == kindDelayed {
+		p.Due = dueOf(key)
+	}
+	return row{Entry{p, m}, uint64(len(value))}
+}
+
 // withoutStaged leaves out what belongs to a stage.
 func (r *Route) withoutStaged(page []row) []row {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	kept := page[:0]
 	for _, row := range page {
-		i := r.searchStagedLocked(row.seq + 1)
-		if i == 0 || r.staged[i-1].hi <= row.seq {
+		seq := row.Place.Seq
+		i := r.searchStagedLocked(seq + 1)
+		if i == 0 || r.staged[i-1].hi <= seq {
 			kept = append(kept, row)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 func (m *model) step() {
 	// Small numbers are drawn more often.
 	m.oneOf(append([]func(){m.put, m.lease, m.append, m.crashDuring, m.begin, m.put, m.commit, m.crash, m.lease,
-		m.put, m.requeue, m.crashDuring, m.restart}, m.writes()...))
+		m.put, m.requeue, m.crashDuring, m.restart, m.instalment, m.redrive}, m.writes()...))
 }
 
 // writes lists the operations that write.
 func (m *model) writes() []func() {
 	return []func(){m.put, m.put, m.put, m.replace, m.commit, m.discard,
-		m.append, m.append, m.ack, m.ack, m.nack, m.deadLetter}
+		m.append, m.append, m.ack, m.ack, m.nack, m.deadLetter, m.instalment, m.redrive, m.rename}
 }
 
 func (m *model) oneOf(ops []func()) {
@@ -78,8 +78,11 @@ func (m *model) messages(f FileID, line *uint32) []Message {
 	for i := range add {
 		*line++
 		add[i] = Message{ID: f.MessageID(*line), Line: *line, Body: []byte(fmt.Sprint("body ", *line)), Ingested: time.Unix(1, 0)}
-		if rapid.IntRange(0, 9).Draw(m.t, "dead") == 0 {
+		switch rapid.IntRange(0, 9).Draw(m.t, "dead") {
+		case 0:
 			add[i].Reason = "not-json"
+		case 1:
+			add[i].Reason, add[i].Partial = "torn", true
 		}
 	}
 	return add
@@ -89,7 +92,7 @@ func (m *model) messages(f FileID, line *uint32) []Message {
 func (m *model) enter(a Message) modelMessage {
 	m.clock++
 	m.order[a.ID] = m.clock
-	return modelMessage{id: a.ID, dead: a.Dead()}
+	return modelMessage{id: a.ID, dead: a.Reason != ""}
 }
 
 func (m *model) commit() {
@@ -121,6 +124,63 @@ func (m *model) discard() {
 
 func (m *model) drop(s *modelStage) {
 	m.open = slices.DeleteFunc(m.open, func(o *modelStage) bool { return o == s })
+}
+
+// instalment commits the first entries of a stage that goes on.
+func (m *model) instalment() {
+	s := m.pick()
+	if s == nil {
+		return
+	}
+	n := rapid.IntRange(0, len(s.durable)).Draw(m.t, "first")
+	s.before, m.putting = s.durable, s
+	s.committed++
+	if err := s.stage.CommitFirst(n, s.committed); err != nil {
+		m.t.Fatalf("commit a part: %v", err)
+	}
+	if got := s.stage.Info().Committed; got != s.committed {
+		m.t.Fatalf("committed up to %d, want %d", got, s.committed)
+	}
+	for _, e := range s.durable[:n] {
+		m.committed[e.id] = &e
+	}
+	s.durable = s.durable[n:]
+}
+
+// rename changes what a stage remembers, and nothing else.
+func (m *model) rename() {
+	s := m.pick()
+	if s == nil {
+		return
+	}
+	s.before, m.putting = s.durable, s
+	s.stage.SetInfo("renamed", true)
+	if err := s.stage.Put(len(s.durable), nil); err != nil {
+		m.t.Fatalf("put: %v", err)
+	}
+	s.held = true
+}
+
+// redrive lets a message that was set aside go again.
+func (m *model) redrive() {
+	r := m.pickRoute()
+	list := m.setAside(r)
+	if len(list) == 0 {
+		return
+	}
+	e := list[rapid.IntRange(0, len(list)-1).Draw(m.t, "entry")]
+	again := *e.Message
+	again.Reason, again.Partial = "", false
+	if err := r.Replace(e.state, e.Place, []Message{again}); err != nil {
+		m.t.Fatalf("replace: %v", err)
+	}
+	if err := r.Purge(e.state, e.Place); !errors.Is(err, ErrNotFound) {
+		m.t.Fatalf("purge of what is gone: %v, want %v", err, ErrNotFound)
+	}
+	m.clock++
+	m.order[e.ID] = m.clock
+	// If a crash undoes it, it is set aside still.
+	m.committed[e.ID].dead, m.committed[e.ID].refused = false, true
 }
 
 func (m *model) append() {

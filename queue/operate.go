@@ -2,177 +2,161 @@ package queue
 
 import (
 	"fmt"
-
-	"github.com/cockroachdb/pebble/v2"
+	"slices"
 )
+
+// Purge removes the message at a place; see Replace.
+func (r *Route) Purge(state State, p Place) error {
+	return r.Replace(state, p, nil)
+}
+
+// Replace removes the message at a place and appends others to the route, which
+// are ready then, in one batch that is synced: a dead letter that is to go again,
+// say, or what a partial file holds. They are charged to the user to whom the
+// message was, and no limit holds them up.
+//
+// Errors: ErrNotFound, ErrLeased, ErrFault, ErrClosed.
+func (r *Route) Replace(state State, p Place, with []Message) error {
+	n, err := r.replace(state, func() ([]row, error) {
+		found, err := r.rowAt(state, p)
+		return []row{found}, err
+	}, func(*Message) ([]Message, bool) { return with, true })
+	if err == nil && n == 0 {
+		err = ErrLeased
+	}
+	if err != nil {
+		return fmt.Errorf("replace message %d of route %q: %w", p.Seq, r.name, err)
+	}
+	return nil
+}
 
 // Redrive makes dead letters ready again, at the end of the route and with their
 // IDs, and returns how many. revise is asked for each in the order in which they
 // were stored: it may change the message (decode its body anew, for one that was
-// never a message) and reports whether it is to go. It must not call the queue.
-// Reason and Attempts are reset.
+// never a message) and reports whether it is to go. Reason and Attempts are
+// reset.
 //
 // It goes in batches that are synced; after an error what was done is done.
 func (r *Route) Redrive(revise func(*Message) bool) (int, error) {
-	return r.eachDead("redrive", func(b *pebble.Batch, row deadRow) (*extent, error) {
-		if !revise(row.message) {
-			return nil, errSkip
+	return r.replaceAll("redrive", Dead, func(m *Message) ([]Message, bool) {
+		if !revise(m) {
+			return nil, false
 		}
-		row.message.Reason, row.message.Attempts = "", 0
-		row.message.UID = row.uid // is charged for it
-		value := encodeRecord(row.message)
-		r.q.chargeLocked(row.uid, tally{1, uint64(len(value))}, tally{})
-		return r.addReadyLocked(b, value)
+		m.Reason, m.Attempts = "", 0
+		return []Message{*m}, true
 	})
 }
 
-// PurgeDead removes the dead letters that match, and returns how many.
-func (r *Route) PurgeDead(match func(*Message) bool) (int, error) {
-	return r.eachDead("purge", func(_ *pebble.Batch, row deadRow) (*extent, error) {
-		if !match(row.message) {
-			return nil, errSkip
-		}
-		return nil, nil
-	})
+// PurgeAll removes the messages in a state that match, and returns how many.
+// What is leased at the moment stays. It goes in batches as Redrive does.
+func (r *Route) PurgeAll(state State, match func(*Message) bool) (int, error) {
+	return r.replaceAll("purge", state, func(m *Message) ([]Message, bool) { return nil, match(m) })
 }
 
-// deadRow is a dead letter on disk.
-type deadRow struct {
-	seq     uint64
-	bytes   uint64
-	uid     uint32
-	message *Message
-}
+// substitute gives what takes the place of a message, and reports whether the
+// message is to go.
+type substitute func(*Message) ([]Message, bool)
 
-// eachDead removes each dead letter for which act does not return errSkip, in
-// synced batches of a page.
-func (r *Route) eachDead(what string, act func(*pebble.Batch, deadRow) (*extent, error)) (int, error) {
+// replaceAll asks about each message in a state, in batches of a page.
+func (r *Route) replaceAll(what string, state State, by substitute) (int, error) {
 	total := 0
-	for from := uint64(0); ; {
-		n, next, err := r.deadPage(from, act)
+	for from := routeKey(state.kind(), r.id); from != nil; {
+		var next []byte
+		n, err := r.replace(state, func() (page []row, err error) {
+			page, next, err = r.pageAt(state.kind(), from, routeKey(state.kind(), r.id+1))
+			return page, err
+		}, by)
 		total += n
 		if err != nil {
 			return total, fmt.Errorf("%s in route %q: %w", what, r.name, err)
 		}
-		if next == from {
-			return total, nil
-		}
 		from = next
 	}
+	return total, nil
 }
 
-func (r *Route) deadPage(from uint64, act func(*pebble.Batch, deadRow) (*extent, error)) (int, uint64, error) {
+// replace removes rows and puts in what takes their place, in a synced batch,
+// and returns how many rows it were.
+func (r *Route) replace(state State, read func() ([]row, error), by substitute) (int, error) {
 	if err := r.q.begin(); err != nil {
-		return 0, from, err
+		return 0, err
 	}
 	defer r.q.end()
 	// Only one at a time may remove what it has read.
 	r.leasing.Lock()
 	defer r.leasing.Unlock()
-	page, next, err := r.page(kindDead, from)
+	page, err := read()
 	if err != nil {
-		return 0, from, err
+		return 0, err
 	}
-	n, extents, w, err := r.submitDead(page, act)
+	n, e, w, err := r.submitReplace(state, chosen(page, by))
 	if err = r.q.await(w, err); err != nil {
-		return 0, from, err
+		return 0, err
 	}
-	r.q.mu.Lock()
-	for _, e := range extents {
+	if e != nil {
+		r.q.mu.Lock()
 		r.dropExtentLocked(e, true)
+		r.q.mu.Unlock()
+		r.signal()
 	}
-	r.q.mu.Unlock()
-	r.signal()
-	return n, next, nil
+	return n, nil
 }
 
-func (r *Route) submitDead(page []row, act func(*pebble.Batch, deadRow) (*extent, error)) (n int, extents []*extent, w *write, err error) {
-	b := r.q.engine.db.NewBatch()
-	r.q.mu.Lock()
-	defer r.q.mu.Unlock()
+// replacement is a row that is to go and what takes its place.
+type replacement struct {
+	row
+	uid  uint32 // is charged for it, whatever has become of the message
+	with []value
+}
+
+func chosen(page []row, by substitute) []replacement {
+	var rs []replacement
 	for _, row := range page {
-		dead := deadRow{row.seq, row.bytes, row.message.UID, row.message}
-		e, err := act(b, dead)
-		if err == errSkip {
+		uid := row.UID
+		with, ok := by(row.Message)
+		if !ok {
 			continue
 		}
-		if err != nil {
-			return 0, nil, nil, err
+		for i := range with {
+			with[i].UID = uid
 		}
-		if e != nil {
-			extents = append(extents, e)
-		}
-		n++
-		r.count.dead.sub(tally{1, dead.bytes})
-		r.q.chargeLocked(dead.uid, tally{}, tally{1, dead.bytes})
-		if err := b.Delete(seqKey(kindDead, r.id, dead.seq), nil); err != nil {
-			return 0, nil, nil, err
-		}
+		rs = append(rs, replacement{row, uid, encodeAll(with)})
 	}
-	if n == 0 {
-		return 0, nil, nil, nil
-	}
-	w, err = r.q.submitLocked(b, true, r)
-	return n, extents, w, err
+	return rs
 }
 
-// PurgePending removes the messages that match and are ready, and returns how
-// many. What is leased at the moment stays.
-func (r *Route) PurgePending(match func(*Message) bool) (int, error) {
-	total := 0
-	for from := uint64(0); ; {
-		n, next, err := r.purgePage(from, match)
-		total += n
-		if err != nil {
-			return total, fmt.Errorf("purge in route %q: %w", r.name, err)
-		}
-		if next == from {
-			return total, nil
-		}
-		from = next
-	}
-}
-
-func (r *Route) purgePage(from uint64, match func(*Message) bool) (int, uint64, error) {
-	if err := r.q.begin(); err != nil {
-		return 0, from, err
-	}
-	defer r.q.end()
-	r.leasing.Lock()
-	defer r.leasing.Unlock()
-	page, next, err := r.page(kindMessage, from)
-	if err != nil {
-		return 0, from, err
-	}
-	n, w, err := r.submitPurge(page, match)
-	if err = r.q.await(w, err); err != nil {
-		return 0, from, err
-	}
-	return n, next, nil
-}
-
-func (r *Route) submitPurge(page []row, match func(*Message) bool) (n int, w *write, err error) {
+func (r *Route) submitReplace(state State, rs []replacement) (n int, e *extent, w *write, err error) {
 	b := r.q.engine.db.NewBatch()
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
+	if state == Pending {
+		rs = r.withoutLeasedLocked(rs)
+	}
+	var values []value
+	for _, old := range rs {
+		r.count.of(state.kind()).sub(tally{1, old.bytes})
+		r.q.chargeLocked(old.uid, sizeOf(old.with), tally{1, old.bytes})
+		if err := b.Delete(r.key(state, old.Place), nil); err != nil {
+			return 0, nil, nil, err
+		}
+		values = append(values, old.with...)
+	}
+	if len(rs) == 0 {
+		return 0, nil, nil, nil
+	}
+	if len(values) > 0 {
+		if e, err = r.appendLocked(b, values); err != nil {
+			return 0, nil, nil, err
+		}
+	}
+	w, err = r.q.submitLocked(b, true, r)
+	return len(rs), e, w, err
+}
+
+func (r *Route) withoutLeasedLocked(rs []replacement) []replacement {
 	leased := map[uint64]bool{}
 	for _, l := range r.leased {
 		leased[l.seq] = !l.settled
 	}
-	for _, row := range page {
-		if leased[row.seq] || !match(row.message) {
-			continue
-		}
-		n++
-		r.count.pending.sub(tally{1, row.bytes})
-		r.q.chargeLocked(row.message.UID, tally{}, tally{1, row.bytes})
-		if err := b.Delete(seqKey(kindMessage, r.id, row.seq), nil); err != nil {
-			return 0, nil, err
-		}
-	}
-	if n == 0 {
-		return 0, nil, nil
-	}
-	w, err = r.q.submitLocked(b, true, r)
-	return n, w, err
+	return slices.DeleteFunc(rs, func(old replacement) bool { return leased[old.Place.Seq] })
 }

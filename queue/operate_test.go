@@ -89,10 +89,10 @@ func TestRoute_Redrive(t *testing.T) {
 func TestRoute_Purge(t *testing.T) {
 	q, r := openQueue(t, Options{CommitGrace: -1})
 	appendDead(t, r, 2*pageSize)
-	if n, err := r.PurgeDead(func(m *Message) bool { return m.Reason == "odd" }); err != nil || n != pageSize {
+	if n, err := r.PurgeAll(Dead, func(m *Message) bool { return m.Reason == "odd" }); err != nil || n != pageSize {
 		t.Errorf("purged %d dead letters, %v, want %d", n, err, pageSize)
 	}
-	if n, err := r.PurgeDead(func(*Message) bool { return true }); err != nil || n != pageSize {
+	if n, err := r.PurgeAll(Dead, func(*Message) bool { return true }); err != nil || n != pageSize {
 		t.Errorf("purged %d dead letters, %v, want %d", n, err, pageSize)
 	}
 	staged := putStage(t, r, 2)
@@ -100,7 +100,7 @@ func TestRoute_Purge(t *testing.T) {
 		t.Fatal(err)
 	}
 	leased := leaseAll(t, r, 10)
-	n, err := r.PurgePending(func(m *Message) bool { return !strings.HasSuffix(string(m.ID), "0") })
+	n, err := r.PurgeAll(Pending, func(m *Message) bool { return !strings.HasSuffix(string(m.ID), "0") })
 	if want := 2*pageSize - 10 - 2*pageSize/10 + 1; err != nil || n != want {
 		t.Errorf("purged %d messages, %v, want %d", n, err, want)
 	}

@@ -26,6 +26,7 @@ const (
 	tagHeader   = 15 // length of name uvarint, name, value
 	tagBody     = 16
 	tagReason   = 17
+	tagPartial  = 18 // 1 in a partial file
 )
 
 // encodeRecord returns the stored form of m.
@@ -46,6 +47,9 @@ func encodeRecord(m *Message) []byte {
 		w.bytes(tagBody, m.Body)
 	}
 	w.text(tagReason, m.Reason)
+	if m.Partial {
+		w.uint(tagPartial, 1)
+	}
 	return w.finish()
 }
 
@@ -120,7 +124,7 @@ func (m *Message) setField(tag uint64, content []byte) error {
 
 func (m *Message) setNumber(tag uint64, content []byte) error {
 	switch tag {
-	case tagIngested, tagUID, tagLine, tagAttempts, tagPubTime:
+	case tagIngested, tagUID, tagLine, tagAttempts, tagPubTime, tagPartial:
 	default:
 		return nil // of a later minor version
 	}
@@ -139,6 +143,8 @@ func (m *Message) setNumber(tag uint64, content []byte) error {
 		m.Attempts = uint32(v)
 	case tagPubTime:
 		m.PubTime = time.Unix(0, int64(v))
+	case tagPartial:
+		m.Partial = v != 0
 	}
 	return nil
 }

@@ -26,6 +26,9 @@ func renumber(e *engine) error {
 	if err == nil {
 		err = eachRowOf(e.db, []byte{kindDead}, []byte{kindDead + 1}, r.moveTwin)
 	}
+	if err == nil {
+		err = eachRowOf(e.db, []byte{kindPartial}, []byte{kindPartial + 1}, r.moveTwin)
+	}
 	if err != nil {
 		return err
 	}

@@ -104,8 +104,7 @@ func (r *auditRoute) rewrite(b *pebble.Batch) error {
 
 // missing is how many messages the stored counters know that were not found.
 func (r *auditRoute) missing() uint64 {
-	total := func(c counters) uint64 { return c.pending.count + c.staged.count + c.delayed.count + c.dead.count }
-	if stored, found := total(r.stored), total(r.found); stored > found {
+	if stored, found := r.stored.all().count, r.found.all().count; stored > found {
 		return stored - found
 	}
 	return 0

@@ -28,9 +28,11 @@ type Stage struct {
 	q     *Queue
 	route *Route
 	file  FileID
-	info  StageInfo
 
 	// The fields below are guarded by q.mu.
+
+	info    StageInfo
+	infoNew bool      // the row does not say so yet
 	extents []*extent // the extent at index i has the row of chunk i
 	entries int
 	content content
@@ -55,28 +57,9 @@ const (
 	tagStageMessageBytes
 	tagStageDead
 	tagStageDeadBytes
+	tagStagePartial
+	tagStagePartialBytes
 )
-
-// content counts what a stage holds.
-type content struct{ messages, dead tally }
-
-func (c content) all() tally {
-	t := c.messages
-	t.add(c.dead)
-	return t
-}
-
-func (c *content) add(o content) { c.messages.add(o.messages); c.dead.add(o.dead) }
-func (c *content) sub(o content) { c.messages.sub(o.messages); c.dead.sub(o.dead) }
-
-// addRow counts a row of the given kind.
-func (c *content) addRow(kind byte, value []byte) {
-	t := &c.messages
-	if kind == kindDead {
-		t = &c.dead
-	}
-	t.add(tally{1, uint64(len(value))})
-}
 
 // NewStage begins an empty stage. Nothing is written before the first Put.
 func (r *Route) NewStage(file FileID, info StageInfo) *Stage {
@@ -86,8 +69,21 @@ func (r *Route) NewStage(file FileID, info StageInfo) *Stage {
 // File returns the id of the file.
 func (s *Stage) File() FileID { return s.file }
 
-// Info returns what the stage was begun with.
-func (s *Stage) Info() StageInfo { return s.info }
+// Info returns what the stage remembers for its owner.
+func (s *Stage) Info() StageInfo {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return s.info
+}
+
+// SetInfo changes the name of the file and whether it is held. The next Put
+// stores that, together with what else it changes.
+func (s *Stage) SetInfo(file string, held bool) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	s.info.File, s.info.Held = file, held
+	s.infoNew = true
+}
 
 // Len is the number of messages and dead letters in the stage.
 func (s *Stage) Len() int {
@@ -120,23 +116,33 @@ func (s *Stage) PutPieces(keep int, pieces iter.Seq[[]Message]) error {
 		}
 		values = append(values, encodeAll(piece)...)
 	}
-	if len(values) == 0 && keep == s.entries {
+	if len(values) == 0 && keep == s.entries && !s.infoNew {
 		return nil // nothing changes
-	}
-	if len(values) > 0 {
-		if err := s.q.admit(s.info.UID, sizeOf(values)); err != nil {
-			return fmt.Errorf("stage %q: %w", s.info.File, err)
-		}
 	}
 	b := s.q.engine.db.NewBatch()
 	cut, err := s.cut(b, keep)
+	if err == nil {
+		err = s.admit(values, cut.removed.all())
+	}
 	if err == nil {
 		err = s.q.await(s.put(b, cut, values))
 	}
 	if err != nil {
 		return fmt.Errorf("stage %q: %w", s.info.File, err)
 	}
+	s.infoNew = false
 	return nil
+}
+
+// admit asks for what is added. What goes in the same Put makes room for it: a
+// file that has been taken once can be renamed when the queue is full.
+func (s *Stage) admit(values []value, removed tally) error {
+	more := sizeOf(values)
+	if more.count <= removed.count && more.bytes <= removed.bytes {
+		return nil
+	}
+	more.sub(tally{min(more.count, removed.count), min(more.bytes, removed.bytes)})
+	return s.q.admit(s.info.UID, more)
 }
 
 // value is an encoded record and where it belongs.
@@ -156,10 +162,7 @@ func sizeOf(values []value) tally {
 func encodeAll(ms []Message) []value {
 	values := make([]value, len(ms))
 	for i := range ms {
-		values[i] = value{kindMessage, encodeRecord(&ms[i])}
-		if ms[i].Dead() {
-			values[i].kind = kindDead
-		}
+		values[i] = value{ms[i].kind(), encodeRecord(&ms[i])}
 	}
 	return values
 }
@@ -241,5 +244,7 @@ func (s *Stage) encode() []byte {
 	w.uint(tagStageMessageBytes, s.content.messages.bytes)
 	w.uint(tagStageDead, s.content.dead.count)
 	w.uint(tagStageDeadBytes, s.content.dead.bytes)
+	w.uint(tagStagePartial, s.content.partial.count)
+	w.uint(tagStagePartialBytes, s.content.partial.bytes)
 	return w.finish()
 }

@@ -43,7 +43,7 @@ func (s *Stage) cut(b *pebble.Batch, keep int) (cutting, error) {
 	}
 	for i, from := range s.cutPoints(keep) {
 		e := s.extents[i]
-		for _, kind := range []byte{kindMessage, kindDead} {
+		for _, kind := range contentKinds {
 			if err := s.cutRows(b, kind, span{from, e.hi}, &c.removed); err != nil {
 				return c, err
 			}

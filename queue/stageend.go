@@ -87,8 +87,7 @@ func (s *Stage) submitEnd(b *pebble.Batch, discard bool, c cutting) (*write, err
 	}
 	count := &s.route.count
 	count.staged.sub(s.content.all())
-	count.pending.add(s.content.messages)
-	count.dead.add(s.content.dead)
+	count.enter(s.content)
 	for _, e := range s.extents {
 		s.route.dropExtentLocked(e, true)
 	}

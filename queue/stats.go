@@ -2,13 +2,14 @@ package queue
 
 import "time"
 
-// Stats is a snapshot of one route or of all. The counts of messages are
-// disjoint.
+// Stats is a snapshot of one route or of all. The counts are disjoint; they are
+// of messages, but for Partial, which is of files.
 type Stats struct {
 	Ready   uint64 // waiting to be published
 	Leased  uint64 // being published
 	Delayed uint64 // refused, waiting to be tried again
 	Dead    uint64 // set aside with a reason
+	Partial uint64 // files whose writer did not get to their end
 	Staged  uint64 // written, but the file is not closed for good
 
 	// Damaged counts what could not be read since the store was made and was
@@ -28,6 +29,7 @@ func (s *Stats) add(o Stats) {
 	s.Leased += o.Leased
 	s.Delayed += o.Delayed
 	s.Dead += o.Dead
+	s.Partial += o.Partial
 	s.Staged += o.Staged
 	s.Bytes += o.Bytes
 	if s.Oldest.IsZero() || !o.Oldest.IsZero() && o.Oldest.Before(s.Oldest) {
@@ -87,8 +89,8 @@ func (r *Route) counts() (Stats, spans) {
 	leased := uint64(len(r.leased) - r.settled)
 	s := Stats{
 		Ready: c.pending.count - leased, Leased: leased,
-		Delayed: c.delayed.count, Dead: c.dead.count, Staged: c.staged.count,
-		Bytes: c.pending.bytes + c.delayed.bytes + c.dead.bytes + c.staged.bytes,
+		Delayed: c.delayed.count, Dead: c.dead.count, Partial: c.partial.count,
+		Staged: c.staged.count, Bytes: c.all().bytes,
 	}
 	if len(r.behind) > 0 {
 		if leased == 0 || r.behind[0].lo < r.leased[0].seq {

@@ -1,0 +1,101 @@
+package queue
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// CommitFirst makes the first n entries ready and remembers up to which offset
+// the file is committed then, in one batch. The rest stays staged. It is how a
+// file that stays open is published in instalments.
+//
+// It syncs, since the next Put counts on it. After ErrFault, call it again before
+// anything else: it knows whether it was done. Other errors: ErrClosed.
+func (s *Stage) CommitFirst(n int, committed uint64) error {
+	if err := s.q.begin(); err != nil {
+		return fmt.Errorf("commit a part of stage %q: %w", s.info.File, err)
+	}
+	defer s.q.end()
+	if s.Info().Committed == committed {
+		return nil
+	}
+	b := s.q.engine.db.NewBatch()
+	rest, err := s.contentFrom(n)
+	if err == nil {
+		err = s.q.await(s.submitFirst(b, n, committed, rest))
+	}
+	if err != nil {
+		return fmt.Errorf("commit a part of stage %q: %w", s.info.File, err)
+	}
+	s.route.signal()
+	return nil
+}
+
+// contentFrom counts what the entries behind the first n hold, which are few.
+func (s *Stage) contentFrom(n int) (content, error) {
+	var c content
+	if n < 0 || n > s.entries {
+		return c, fmt.Errorf("first %d of %d entries", n, s.entries)
+	}
+	for i, from := range s.cutPoints(n) {
+		for _, kind := range contentKinds {
+			lo, hi := seqKey(kind, s.route.id, from), seqKey(kind, s.route.id, s.extents[i].hi)
+			err := s.q.eachRow(lo, hi, func(_, value []byte) error {
+				c.addRow(kind, value)
+				return nil
+			})
+			if err != nil {
+				return c, err
+			}
+		}
+	}
+	return c, nil
+}
+
+func (s *Stage) submitFirst(b *pebble.Batch, n int, committed uint64, rest content) (*write, error) {
+	r := s.route
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	if s.ended {
+		return nil, ErrClosed
+	}
+	if err := s.deleteHead(b); err != nil {
+		return nil, err
+	}
+	done := s.content
+	done.sub(rest)
+	s.releaseLocked(n)
+	s.content, s.entries, s.info.Committed = rest, s.entries-n, committed
+	r.count.staged.sub(done.all())
+	r.count.enter(done)
+	for i, e := range s.extents {
+		if err := b.Set(chunkKey(s.file, uint32(i)), encodeChunk(e.span), nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.Set(stageKey(s.file), s.encode(), nil); err != nil {
+		return nil, err
+	}
+	return s.q.submitLocked(b, true, r)
+}
+
+// releaseLocked lets go of the numbers of the first n entries, which are ready.
+func (s *Stage) releaseLocked(n int) {
+	r, left := s.route, uint64(n)
+	for left > 0 {
+		e := s.extents[0]
+		r.dropExtentLocked(e, false)
+		done := span{e.lo, min(e.hi, e.lo+left)}
+		left -= done.hi - done.lo
+		if done.lo < r.cursor {
+			// It was passed over, and as a whole.
+			r.behind.add(done)
+		}
+		s.extents = s.extents[1:]
+		if e.lo = done.hi; e.lo < e.hi {
+			r.addExtentLocked(e)
+			s.extents = append([]*extent{e}, s.extents...)
+		}
+	}
+}
