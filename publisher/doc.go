@@ -12,14 +12,29 @@
 //     costs the others no more than a repeat with the same ID. Proven by
 //     TestPublisher_InvalidIsDeadLetter and TestPublisher_CulpritStandsAlone.
 //   - P4: it goes on trying for as long as the broker is away, with a random
-//     wait that grows to RetryMax. Proven by TestPublisher_KeepsDialling and
-//     TestBackoff_FullJitter.
-//   - P5: a session whose verdicts do not come is replaced.
-//     Proven by TestPublisher_ConfirmTimeout.
+//     wait that grows to RetryMax and is there before the first attempt, too.
+//     Proven by TestPublisher_KeepsDialling, TestBackoff_Spans and, for many
+//     nodes, TestBackoff_Herd.
+//   - P5: a session whose verdicts do not come is replaced, and one whose broker
+//     blocks publishers for too long. Proven by TestPublisher_ConfirmTimeout and
+//     TestWatchdog.
 //   - P6: when Run returns, nothing is leased and no goroutine is left. What was
 //     in flight has been given StopTimeout to be confirmed, so that a clean stop
-//     with a healthy broker repeats nothing.
-//     Proven by TestPublisher_StopFinishesInFlight.
+//     with a healthy broker repeats nothing; Abort does without.
+//     Proven by TestPublisher_StopFinishesInFlight and TestPublisher_Abort.
+//   - P7: while the broker refuses messages the route goes slower, and no more
+//     than a window of them become delayed. Proven by TestWindow_Rejected and
+//     TestPublisher_FullQueueDelaysOneWindow.
+//   - P8: what needs somebody's hand is tried every LazyWait. It stops the route
+//     if it is of the route, and the message alone if the message named it.
+//     Proven by TestPublisher_OwnExchangeMissing and
+//     TestPublisher_NamedExchangeMissing.
+//   - P9: no more than Rate messages a second are sent, and fewer after an
+//     outage. Proven by TestPace.
+//   - P10: a message that is too old is not sent, and is counted.
+//     Proven by TestPublisher_Expired.
+//
+// What each answer of a broker leads to stands in policies, and nowhere else.
 //
 // The broker itself is behind [Session]; package amqp has the real one.
 package publisher

@@ -29,13 +29,17 @@ func (f *flights) takeOff(l *queue.Lease, now time.Time) uint64 {
 	return f.base + uint64(len(f.list)) - 1
 }
 
-// land removes a message and returns it; nil if the tag is not in flight.
-func (f *flights) land(tag uint64) *queue.Lease {
+// land removes a message and returns it, without a lease if the tag is not in
+// flight.
+func (f *flights) land(tag uint64) flight {
 	i := tag - f.base
-	if tag < f.base || i >= uint64(len(f.list)) || f.list[i].lease == nil {
-		return nil
+	if tag < f.base || i >= uint64(len(f.list)) {
+		return flight{}
 	}
-	l := f.list[i].lease
+	landed := f.list[i]
+	if landed.lease == nil {
+		return landed
+	}
 	f.list[i].lease = nil
 	f.count--
 	n := 0
@@ -48,15 +52,15 @@ func (f *flights) land(tag uint64) *queue.Lease {
 		close(f.empty)
 		f.empty = nil
 	}
-	return l
+	return landed
 }
 
-// age is how long the oldest message has been in flight.
-func (f *flights) age(now time.Time) time.Duration {
+// oldest is since when the oldest message has been in flight; now if none is.
+func (f *flights) oldest(now time.Time) time.Time {
 	if len(f.list) == 0 {
-		return 0
+		return now
 	}
-	return now.Sub(f.list[0].at)
+	return f.list[0].at
 }
 
 // landed returns a channel that is closed when nothing is in flight.

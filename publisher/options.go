@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -24,19 +26,45 @@ type Options struct {
 	// Exchange takes the messages that name none themselves. At most 255 bytes.
 	Exchange string
 
+	// Allowed are the exchanges besides Exchange that a record may name: names,
+	// or patterns as in path.Match. A message that names another one is delayed.
+	Allowed []string
+
 	// TopicPrefix goes before the words of the routing key. At most 255 bytes.
 	TopicPrefix string
 
 	// Window is how many messages may be in flight. Default 1024.
 	Window int
 
+	// Rate bounds the messages a second. After an outage it begins with a tenth
+	// of it and takes RateRamp to get back. Defaults: no bound, 30 s.
+	Rate     float64
+	RateRamp time.Duration
+
+	// TTL is how old a message may get since it was stored, and RetryTTL since
+	// the time at which its record says that it was first published. 0 is for
+	// ever. What is older is a dead letter, or gone if DropExpired is set.
+	TTL, RetryTTL time.Duration
+	DropExpired   bool
+
+	// Returned says what becomes of messages for which no queue is bound.
+	// Default ReturnedCount.
+	Returned Returned
+
 	// RetryMin and RetryMax bound the waits between attempts. Defaults 250 ms
 	// and 30 s.
 	RetryMin, RetryMax time.Duration
 
+	// LazyWait is how long the route waits when trying again is of no use
+	// before somebody has changed a configuration; half of it is random.
+	// Default 30 s. A message that names something of that kind itself waits
+	// twice as long each time, up to LazyMax. Default 10 min.
+	LazyWait, LazyMax time.Duration
+
 	// ConfirmTimeout is how long the oldest message in flight may lack a
 	// verdict before the session is replaced. Default 30 s. While the broker
-	// blocks publishers BlockedTimeout counts instead. Default 10 min.
+	// blocks publishers it does not count, but the session is replaced after
+	// BlockedTimeout. Default 10 min.
 	ConfirmTimeout, BlockedTimeout time.Duration
 
 	// IdleTimeout is how long a session without anything to send is kept.
@@ -61,6 +89,9 @@ func (o *Options) ensureDefaults() {
 	}{
 		{&o.RetryMin, 250 * time.Millisecond},
 		{&o.RetryMax, 30 * time.Second},
+		{&o.LazyWait, 30 * time.Second},
+		{&o.LazyMax, 10 * time.Minute},
+		{&o.RateRamp, 30 * time.Second},
 		{&o.ConfirmTimeout, 30 * time.Second},
 		{&o.BlockedTimeout, 10 * time.Minute},
 		{&o.IdleTimeout, time.Minute},
@@ -72,6 +103,9 @@ func (o *Options) ensureDefaults() {
 	}
 	if o.Window == 0 {
 		o.Window = 1024
+	}
+	if o.Returned == "" {
+		o.Returned = ReturnedCount
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -89,6 +123,17 @@ func (o *Options) validate() error {
 		return errors.New("publisher needs a way to dial")
 	case o.Window < 0:
 		return fmt.Errorf("window of %d messages", o.Window)
+	case o.Rate < 0:
+		return fmt.Errorf("rate of %g messages a second", o.Rate)
+	case o.TTL < 0 || o.RetryTTL < 0:
+		return fmt.Errorf("messages that expire after %s and %s", o.TTL, o.RetryTTL)
+	case !slices.Contains([]Returned{ReturnedCount, ReturnedRetry, ReturnedDead}, o.Returned):
+		return fmt.Errorf("unknown policy %q for returned messages", o.Returned)
+	}
+	for _, pattern := range o.Allowed {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("pattern %q of exchanges: %w", pattern, err)
+		}
 	}
 	for what, s := range map[string]string{"exchange": o.Exchange, "topic prefix": o.TopicPrefix} {
 		if len(s) > maxShortString {

@@ -14,15 +14,21 @@ import (
 
 // Publisher empties one route.
 type Publisher struct {
-	opts    Options
-	backoff backoff
+	opts      Options
+	backoff   backoff
+	window    *window
+	pace      *pace
+	exchanges exchanges
 
 	// healthy is set by a confirm and ends the growth of backoff.
 	healthy atomic.Bool
 
-	// suspects is how many messages are to be sent one by one, since one of
-	// them made the broker end the session.
-	suspects atomic.Int64
+	// kick ends a wait: see Retry.
+	kick chan struct{}
+
+	// hard is closed by Abort.
+	hard     chan struct{}
+	hardOnce sync.Once
 
 	// logged is the failure in the log, so that it is not there again at each
 	// attempt. Only Run uses it.
@@ -40,15 +46,24 @@ func New(opts Options) (*Publisher, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	waits := backoff{min: opts.RetryMin, max: opts.RetryMax, jitter: opts.Jitter}
 	return &Publisher{
-		opts:    opts,
-		backoff: backoff{min: opts.RetryMin, max: opts.RetryMax, jitter: opts.Jitter},
-		stats:   Stats{State: Idle},
+		opts:      opts,
+		backoff:   waits,
+		window:    newWindow(opts.Window, waits),
+		pace:      newPace(opts.Rate, opts.RateRamp),
+		exchanges: exchanges{own: opts.Exchange, allowed: opts.Allowed},
+		kick:      make(chan struct{}, 1),
+		hard:      make(chan struct{}),
+		stats:     Stats{State: Idle},
 	}, nil
 }
 
 // Run publishes until ctx ends, and returns nil then. An error is that the queue
 // has closed.
+//
+// The end of ctx is a soft stop: what is in flight has StopTimeout to be
+// confirmed, the rest is ready again. Abort makes a hard stop of it.
 func (p *Publisher) Run(ctx context.Context) error {
 	for {
 		p.setState(Idle)
@@ -72,11 +87,30 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
+// Retry ends a wait for the next attempt and a pause, if there is one: the
+// configuration, or what the broker complained of, has changed.
+func (p *Publisher) Retry() {
+	p.window.resume()
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Abort has Run, whose context must have ended or end soon, wait for no verdict
+// any more: what is in flight is sent again after the next start. It may be
+// called at any time, and more than once.
+func (p *Publisher) Abort() { p.hardOnce.Do(func() { close(p.hard) }) }
+
 // Stats returns a snapshot.
 func (p *Publisher) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
+	s.Window, s.PausedUntil = p.window.size()
+	if s.State == Connected && s.Window < p.opts.Window {
+		s.State = Slowed
+	}
 	if p.session != nil && p.session.Blocked() != "" {
 		s.State = Blocked
 	}
@@ -85,14 +119,23 @@ func (p *Publisher) Stats() Stats {
 
 // awaitWork returns when there is something to send, so that a node without
 // messages holds no connection. What it leases it puts back: while the broker
-// is away messages are ready, not leased.
+// is away messages are ready, not leased. What has expired goes all the same.
 func (p *Publisher) awaitWork(ctx context.Context) error {
-	leases, err := p.opts.Route.Lease(ctx, 1)
-	if err != nil {
-		return err
+	most := 1
+	if p.opts.TTL > 0 || p.opts.RetryTTL > 0 {
+		most = leaseBatch
 	}
-	p.opts.Route.Requeue(leases...)
-	return nil
+	for {
+		leases, err := p.opts.Route.Lease(ctx, most)
+		if err != nil {
+			return err
+		}
+		leases, err = p.expire(leases)
+		p.opts.Route.Requeue(leases...)
+		if err != nil || len(leases) > 0 {
+			return err
+		}
+	}
 }
 
 // runSession opens a session and publishes on it until it ends. It returns nil
@@ -107,6 +150,10 @@ func (p *Publisher) runSession(ctx context.Context) error {
 		s.State = Connected
 		s.SessionsTotal++
 	})
+	select {
+	case <-p.kick: // it was for this
+	default:
+	}
 	p.setSession(session)
 	defer p.setSession(nil)
 	return newRun(p, session).publish(ctx)
@@ -117,30 +164,48 @@ const logEvery = 5 * time.Minute
 
 // wait records a failure and waits before the next attempt.
 func (p *Publisher) wait(ctx context.Context, err error) {
-	if p.healthy.Swap(false) {
-		p.backoff.reset()
-	}
-	d := p.backoff.next()
+	f := faultOf(err)
+	d := p.waitFor(f)
+	p.pace.restart()
 	p.fail(err)
 	p.update(func(s *Stats) {
 		s.State = Waiting
+		s.FailuresTotal++
 		s.NextAttempt = time.Now().Add(d)
 	})
 	if text := err.Error(); text != p.logged || time.Since(p.loggedAt) > logEvery {
 		p.logged, p.loggedAt = text, time.Now()
-		p.opts.Logger.Warn("cannot publish", "error", err, "retry_in", d.Round(time.Millisecond))
+		p.opts.Logger.Warn("cannot publish", "error", err, "cause", f.Cause, "advice", f.Cause.Advice(),
+			"retry_in", d.Round(time.Millisecond))
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-p.kick:
 	case <-ctx.Done():
 	}
 }
 
+// waitFor is the wait that the policy of a failure asks for.
+func (p *Publisher) waitFor(f *Fault) time.Duration {
+	if p.healthy.Swap(false) {
+		p.backoff.reset()
+	}
+	if p.opts.policyOf(f.Class).route == waits {
+		// The next attempt is to cost no more than one message.
+		p.window.suspect(1)
+		return p.opts.LazyWait/2 + p.opts.Jitter(p.opts.LazyWait/2)
+	}
+	return p.backoff.next()
+}
+
+// fail shows a failure in the status.
 func (p *Publisher) fail(err error) {
+	f := faultOf(err)
 	p.update(func(s *Stats) {
 		s.LastError, s.LastErrorTime = capped(err.Error()), time.Now()
+		s.LastCause, s.LastAdvice = f.Cause, f.Cause.Advice()
 	})
 }
 

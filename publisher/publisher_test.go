@@ -255,7 +255,7 @@ func TestPublisher_CulpritStandsAlone(t *testing.T) {
 	b := &broker{}
 	b.on = func(s *scripted, p Publication) error {
 		if strings.HasSuffix(string(p.Message.ID), "-7") {
-			s.end(&CulpritError{errors.New("406 too large")})
+			s.end(&Fault{Class: Invalid, Cause: BadMessage, Culprit: true, Err: errors.New("406 too large")})
 			return nil
 		}
 		s.say(Verdict{Tag: p.Tag, Outcome: Confirmed})
@@ -272,8 +272,8 @@ func TestPublisher_CulpritStandsAlone(t *testing.T) {
 	if s := r.p.Stats(); s.ConfirmedTotal < 39 || s.InvalidTotal != 1 || s.SessionsTotal > 4 {
 		t.Errorf("stats are %+v", s)
 	}
-	if n := r.p.suspects.Load(); n > 0 {
-		t.Errorf("%d messages are still suspect", n)
+	if n, _ := r.p.window.size(); n != 16 {
+		t.Errorf("the window is %d, want 16", n)
 	}
 }
 
@@ -382,27 +382,6 @@ func TestPublisher_StopTimeout(t *testing.T) {
 	r.halt()
 	if q, err := r.route.Stats(); err != nil || q.Ready != 10 || q.Leased != 0 {
 		t.Errorf("after the stop: %+v, %v", q, err)
-	}
-}
-
-// TestBackoff_FullJitter: the waits are drawn between 0 and a ceiling that
-// doubles, also the first.
-func TestBackoff_FullJitter(t *testing.T) {
-	var ceilings []time.Duration
-	b := backoff{min: 250 * time.Millisecond, max: 30 * time.Second, jitter: func(d time.Duration) time.Duration {
-		ceilings = append(ceilings, d)
-		return d / 3
-	}}
-	for range 10 {
-		b.next()
-	}
-	want := "[250ms 500ms 1s 2s 4s 8s 16s 30s 30s 30s]"
-	if got := fmt.Sprint(ceilings); got != want {
-		t.Errorf("ceilings are %s, want %s", got, want)
-	}
-	b.reset()
-	if got := b.next(); got != 250*time.Millisecond/3 {
-		t.Errorf("after a reset the wait is %s", got)
 	}
 }
 

@@ -22,27 +22,14 @@ type run struct {
 	// ended is closed when no more verdicts come.
 	ended chan struct{}
 
-	// slots holds a token for each message that may still be sent.
-	slots chan struct{}
-
 	mu     sync.Mutex // guards what follows
 	flying flights
-	narrow bool  // the window is one, until no message is suspect
 	err    error // why the session was given up; the first reason stays
 }
 
 func newRun(p *Publisher, session Session) *run {
-	r := &run{
-		p: p, session: session,
-		ended: make(chan struct{}), slots: make(chan struct{}, p.opts.Window),
-	}
-	r.narrow = p.suspects.Load() > 0
-	if r.narrow {
-		r.slots <- struct{}{} // a window of one
-	} else {
-		r.release(p.opts.Window)
-	}
-	return r
+	p.window.clear()
+	return &run{p: p, session: session, ended: make(chan struct{})}
 }
 
 // publish sends until ctx ends, the session ends, or nothing is left to send
@@ -74,42 +61,6 @@ func (r *run) publish(ctx context.Context) error {
 	return r.err
 }
 
-// convict deals with a message that made the broker end the session. If it was
-// alone in flight it is set aside; else all that were are suspects, and the
-// next session sends them one by one, until the culprit stands alone.
-func (r *run) convict() error {
-	var culprit *CulpritError
-	if !errors.As(r.session.Err(), &culprit) {
-		return nil
-	}
-	r.mu.Lock()
-	flying := r.flying.all()
-	r.mu.Unlock()
-	if len(flying) != 1 {
-		r.p.suspects.Store(int64(len(flying)))
-		return nil
-	}
-	l := flying[0]
-	r.p.suspects.Add(-1)
-	r.p.update(func(s *Stats) { s.InvalidTotal++ })
-	r.p.opts.Logger.Error("message set aside: the broker refuses it", "id", l.ID, "error", culprit)
-	return r.p.opts.Route.DeadLetter(l, "refused-by-broker: "+culprit.Error())
-}
-
-// widen opens the window once no message is suspect any more.
-func (r *run) widen(confirmed int) {
-	if r.p.suspects.Load() <= 0 || r.p.suspects.Add(-int64(confirmed)) > 0 {
-		return
-	}
-	r.mu.Lock()
-	narrow := r.narrow
-	r.narrow = false
-	r.mu.Unlock()
-	if narrow {
-		r.release(r.p.opts.Window - 1)
-	}
-}
-
 // giveUp notes why the session ends, if nothing is noted yet.
 func (r *run) giveUp(err error) {
 	r.mu.Lock()
@@ -123,36 +74,71 @@ func (r *run) giveUp(err error) {
 // for IdleTimeout.
 func (r *run) send(ctx context.Context) error {
 	for {
-		n := r.acquire(ctx)
+		n := r.p.window.acquire(ctx, r.p.pace.burst())
 		if n == 0 {
 			return ctx.Err()
 		}
-		idle, cancel := context.WithTimeout(ctx, r.p.opts.IdleTimeout)
-		leases, err := r.p.opts.Route.Lease(idle, n)
-		cancel()
-		r.release(n - len(leases))
-		if err != nil {
-			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-				return nil
-			}
-			return err
+		leases, err := r.lease(ctx, n)
+		r.p.window.release(n - len(leases))
+		if err == nil {
+			err = r.sendAll(ctx, leases)
 		}
-		for i, l := range leases {
-			err := r.awaitUnblocked(ctx)
-			if err == nil {
-				err = r.sendOne(l)
-				i++
-			}
-			if err != nil {
-				r.p.opts.Route.Requeue(leases[i:]...)
-				return err
-			}
+		if errors.Is(err, errIdle) {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// awaitUnblocked waits while the broker takes nothing: a write would hang.
-func (r *run) awaitUnblocked(ctx context.Context) error {
+// errIdle says that there has been nothing to send for IdleTimeout.
+var errIdle = errors.New("nothing to send")
+
+// lease takes messages that are not too old.
+func (r *run) lease(ctx context.Context, n int) ([]*queue.Lease, error) {
+	idle, cancel := context.WithTimeout(ctx, r.p.opts.IdleTimeout)
+	defer cancel()
+	leases, err := r.p.opts.Route.Lease(idle, n)
+	if err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, errIdle
+		}
+		return nil, err
+	}
+	leases, err = r.p.expire(leases)
+	if err != nil {
+		r.p.opts.Route.Requeue(leases...)
+		return nil, err
+	}
+	return leases, nil
+}
+
+// sendAll publishes messages, for which there is room. After a nack it puts
+// back what it has not sent yet.
+func (r *run) sendAll(ctx context.Context, leases []*queue.Lease) error {
+	for i, l := range leases {
+		err := r.awaitTurn(ctx)
+		if err == nil && r.p.window.paused() {
+			r.p.opts.Route.Requeue(leases[i:]...)
+			r.p.window.release(len(leases) - i)
+			return nil
+		}
+		if err == nil {
+			err = r.sendOne(l)
+			i++
+		}
+		if err != nil {
+			r.p.opts.Route.Requeue(leases[i:]...)
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitTurn waits while the broker takes nothing, as a write would hang, and
+// until the rate lets a message through.
+func (r *run) awaitTurn(ctx context.Context) error {
 	for r.session.Blocked() != "" {
 		timer := time.NewTimer(50 * time.Millisecond)
 		select {
@@ -162,65 +148,47 @@ func (r *run) awaitUnblocked(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return nil
-}
-
-// acquire waits for a free slot and takes all that are free, but not more than
-// fit into one read of the queue.
-func (r *run) acquire(ctx context.Context) int {
-	const most = 256
-	select {
-	case <-r.slots:
-	case <-ctx.Done():
-		return 0
-	}
-	for n := 1; n < most; n++ {
-		select {
-		case <-r.slots:
-		default:
-			return n
-		}
-	}
-	return most
-}
-
-func (r *run) release(n int) {
-	for range n {
-		r.slots <- struct{}{}
-	}
+	return r.p.pace.wait(ctx)
 }
 
 // sendOne publishes a message, or sets it aside. An error ends the session.
 func (r *run) sendOne(l *queue.Lease) error {
-	exchange := r.p.opts.Exchange
-	if l.Exchange != "" && l.Exchange != exchange {
-		return r.refuse(l, fmt.Errorf("message %s names exchange %.64q, which is not allowed", l.ID, l.Exchange))
+	if done, err := r.screen(l); done {
+		return err
 	}
 	tag := r.takeOff(l)
 	err := r.session.Publish(Publication{
-		Tag: tag, Exchange: exchange, Key: RoutingKey(r.p.opts.TopicPrefix, l.Message), Message: l.Message,
+		Tag: tag, Exchange: r.p.exchanges.of(l.Message),
+		Key: RoutingKey(r.p.opts.TopicPrefix, l.Message), Message: l.Message,
 	})
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {
 		return err
 	}
 	r.land(tag)
-	r.release(1)
-	r.p.update(func(s *Stats) { s.InvalidTotal++ })
-	r.p.opts.Logger.Error("message set aside", "id", l.ID, "reason", invalid.Reason)
-	return r.p.opts.Route.DeadLetter(l, invalid.Reason)
+	r.p.window.release(1)
+	r.p.window.acquit(1)
+	return r.p.settle(flight{lease: l}, Invalid, invalid.Reason)
 }
 
-// maxRefusal is the longest wait of a message that is refused again and again.
-const maxRefusal = time.Hour
-
-// refuse delays one message that the configuration does not let through, each
-// time for longer, since only a change of the configuration helps.
-func (r *run) refuse(l *queue.Lease, reason error) error {
-	r.release(1)
-	r.p.fail(reason)
-	b := backoff{min: r.p.opts.RetryMax, max: maxRefusal}
-	return r.p.opts.Route.Nack(l, time.Now().Add(b.ceiling(int(l.Attempts))))
+// screen settles a message that is not to be published to the exchange that it
+// names, and reports whether it has.
+func (r *run) screen(l *queue.Lease) (done bool, err error) {
+	e := &r.p.exchanges
+	if !e.named(l.Message) {
+		return false, nil
+	}
+	switch {
+	case !e.allows(l.Exchange):
+		r.p.fail(&Fault{Class: LazyMessage, Cause: NotAllowed,
+			Err: fmt.Errorf("message %s names exchange %.64q, which is not allowed", l.ID, l.Exchange)})
+	case e.avoided(l.Exchange, time.Now()):
+	default:
+		return false, nil
+	}
+	r.p.window.release(1)
+	r.p.window.acquit(1)
+	return true, r.p.settle(flight{lease: l}, LazyMessage, "")
 }
 
 func (r *run) takeOff(l *queue.Lease) uint64 {
@@ -231,52 +199,19 @@ func (r *run) takeOff(l *queue.Lease) uint64 {
 	return tag
 }
 
-func (r *run) land(tag uint64) *queue.Lease {
+// land takes a message out of flight; a flight without a lease says that it was
+// not in the air.
+func (r *run) land(tag uint64) flight {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.flying.land(tag)
+	f := r.flying.land(tag)
 	r.countLocked()
-	return l
+	return f
 }
 
 func (r *run) countLocked() {
 	n := r.flying.len()
 	r.p.update(func(s *Stats) { s.InFlight = n })
-}
-
-// watch closes a session whose oldest message has waited too long for its
-// verdict.
-func (r *run) watch(ctx context.Context) {
-	period := min(r.p.opts.ConfirmTimeout/4, time.Second)
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		limit := r.p.opts.ConfirmTimeout
-		blocked := r.session.Blocked()
-		if blocked != "" {
-			limit = r.p.opts.BlockedTimeout
-		}
-		r.mu.Lock()
-		age := r.flying.age(time.Now())
-		r.mu.Unlock()
-		if age > limit {
-			r.giveUp(fmt.Errorf("no verdict for %s%s", age.Round(time.Millisecond), suffix(blocked)))
-			r.giveUp(r.session.Close())
-			return
-		}
-	}
-}
-
-func suffix(blocked string) string {
-	if blocked == "" {
-		return ""
-	}
-	return ": the broker blocks publishers: " + blocked
 }
 
 // finish gives what is in flight StopTimeout to be confirmed, so that a stop
@@ -293,6 +228,7 @@ func (r *run) finish() {
 	select {
 	case <-landed:
 	case <-r.ended:
+	case <-r.p.hard:
 	case <-deadline.C:
 	}
 }

@@ -18,7 +18,7 @@ type Session interface {
 	Verdicts() <-chan Verdict
 
 	// Err says why the session ended; nil while it lives and after Close. A
-	// *CulpritError says that one of the messages without a verdict did it.
+	// *Fault in it says what is known of the cause.
 	Err() error
 
 	// Blocked is the reason for which the broker takes no messages at the
@@ -58,13 +58,6 @@ const (
 	Confirmed Outcome = iota + 1 // the broker took responsibility (basic.ack)
 	Rejected                     // the broker refused it for now (basic.nack)
 )
-
-// CulpritError says that the broker ended the session because of one message
-// that has no verdict, and did not say which.
-type CulpritError struct{ Err error }
-
-func (e *CulpritError) Error() string { return e.Err.Error() }
-func (e *CulpritError) Unwrap() error { return e.Err }
 
 // InvalidError says that a message can never be sent as it is.
 type InvalidError struct {

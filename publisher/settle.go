@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"fmt"
 	"time"
 
 	"spoolfs/queue"
@@ -36,54 +37,110 @@ func (r *run) settle() {
 }
 
 func (r *run) settleAll(batch []Verdict) error {
-	var confirmed []*queue.Lease
-	landed, returned := 0, 0
+	confirmed := make([]*queue.Lease, 0, len(batch))
+	var oldest time.Time // of the confirmed
+	landed := 0
 	for _, v := range batch {
-		l := r.land(v.Tag)
-		if l == nil {
+		f := r.land(v.Tag)
+		if f.lease == nil {
 			continue
 		}
 		landed++
-		if v.Outcome == Rejected {
-			if err := r.reject(l, v); err != nil {
+		if v.Outcome == Confirmed && oldest.IsZero() {
+			oldest = f.at
+		}
+		switch class, failed := classOf(v); {
+		case !failed, r.p.opts.policyOf(class).message == gone:
+			confirmed = append(confirmed, f.lease)
+		default:
+			if err := r.p.settle(f, class, v.Reason); err != nil {
 				return err
 			}
-			continue
 		}
-		confirmed = append(confirmed, l)
 		if v.Returned {
-			returned++
+			r.p.update(func(s *Stats) { s.ReturnedTotal++ })
 		}
 	}
 	if len(confirmed) > 0 {
-		r.p.confirmed(len(confirmed), returned)
+		r.p.confirmed(len(confirmed))
 		if err := r.p.opts.Route.Ack(confirmed...); err != nil {
 			return err
 		}
 	}
-	r.release(landed)
-	r.widen(len(confirmed))
+	if !oldest.IsZero() {
+		r.p.window.confirmed(len(confirmed), oldest)
+	}
+	r.p.window.release(landed)
+	r.p.window.acquit(landed)
 	return nil
+}
+
+// classOf is the class of a verdict, if it is a failure.
+func classOf(v Verdict) (class Class, failed bool) {
+	switch {
+	case v.Outcome == Rejected:
+		return Refused, true
+	case v.Returned:
+		return Unroutable, true
+	}
+	return 0, false
 }
 
 // confirmed counts what the broker took; the way to it is good, so the next
 // failure begins with a short wait.
-func (p *Publisher) confirmed(n, returned int) {
-	p.update(func(s *Stats) {
-		s.ConfirmedTotal += uint64(n)
-		s.ReturnedTotal += uint64(returned)
-	})
+func (p *Publisher) confirmed(n int) {
+	p.update(func(s *Stats) { s.ConfirmedTotal += uint64(n) })
 	p.healthy.Store(true)
 }
 
-// reject delays a message that the broker would not take.
-func (r *run) reject(l *queue.Lease, v Verdict) error {
-	b := backoff{min: r.p.opts.RetryMin, max: r.p.opts.RetryMax}
-	ceiling := b.ceiling(int(l.Attempts))
-	wait := ceiling/2 + r.p.opts.Jitter(ceiling/2)
-	r.p.update(func(s *Stats) {
-		s.RejectedTotal++
-		s.LastError, s.LastErrorTime = capped("the broker rejected message "+string(l.ID)+" "+v.Reason), time.Now()
+// settle does with a message what the policy of its failure says.
+func (p *Publisher) settle(f flight, class Class, reason string) error {
+	p.count(f.lease, class, reason)
+	if class == Unroutable {
+		reason = "returned: " + reason
+	}
+	switch pol := p.opts.policyOf(class); pol.message {
+	case gone:
+		return p.opts.Route.Ack(f.lease)
+	case dead:
+		return p.opts.Route.DeadLetter(f.lease, reason)
+	case delayed:
+		until := p.lazyUntil(f.lease)
+		if pol.route == slows {
+			until = p.window.rejected(f.at, int(f.lease.Attempts))
+		}
+		return p.opts.Route.Nack(f.lease, until)
+	default:
+		p.opts.Route.Requeue(f.lease)
+		return nil
+	}
+}
+
+// count shows in the status what became of a message.
+func (p *Publisher) count(l *queue.Lease, class Class, reason string) {
+	switch class {
+	case Refused:
+		p.fail(&Fault{Class: Refused, Cause: Rejecting, Err: fmt.Errorf("the broker rejected message %s %s", l.ID, reason)})
+	case Invalid:
+		p.opts.Logger.Error("message set aside", "id", l.ID, "reason", capped(reason))
+	}
+	p.update(func(s *Stats) {
+		switch class {
+		case Refused:
+			s.RejectedTotal++
+		case LazyMessage:
+			s.RefusedTotal++
+		case Invalid:
+			s.InvalidTotal++
+		case Expired:
+			s.ExpiredTotal++
+		}
 	})
-	return r.p.opts.Route.Nack(l, time.Now().Add(wait))
+}
+
+// lazyUntil is when to try a message again that names what is missing: each time
+// later, since only a change of a configuration helps.
+func (p *Publisher) lazyUntil(l *queue.Lease) time.Time {
+	b := backoff{min: p.opts.LazyWait, max: p.opts.LazyMax}
+	return time.Now().Add(b.ceiling(int(l.Attempts)))
 }

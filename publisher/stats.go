@@ -9,6 +9,7 @@ const (
 	Idle       State = "idle"       // nothing to send, no session
 	Connecting State = "connecting" // dialling
 	Connected  State = "connected"  // has a session
+	Slowed     State = "slowed"     // has a session, and the broker refuses messages
 	Blocked    State = "blocked"    // the broker takes nothing at the moment
 	Waiting    State = "waiting"    // for the next attempt to dial
 )
@@ -17,18 +18,27 @@ const (
 type Stats struct {
 	State    State
 	InFlight int // published without a verdict
+	Window   int // how many may be at the moment
+
+	// PausedUntil is the end of a pause because of a nack; it may be over.
+	PausedUntil time.Time
 
 	ConfirmedTotal uint64 // taken by the broker
 	ReturnedTotal  uint64 // of those, had no queue bound
 	RejectedTotal  uint64 // nacked, to be tried again
-	InvalidTotal   uint64 // dead-lettered
+	InvalidTotal   uint64 // dead-lettered, as the broker cannot take them
+	RefusedTotal   uint64 // delayed, as what they name is missing or not allowed
+	ExpiredTotal   uint64 // too old: dead-lettered, or gone with DropExpired
 	RequeuedTotal  uint64 // sent again, since their session was lost
 	SessionsTotal  uint64 // sessions opened
+	FailuresTotal  uint64 // attempts and sessions that failed
 
 	// LastError is what went wrong last, and when; empty while all has been
 	// well. It stays after a recovery.
 	LastError     string
 	LastErrorTime time.Time
+	LastCause     Cause  // its kind
+	LastAdvice    string // what to do about it
 
 	// NextAttempt is when Waiting ends.
 	NextAttempt time.Time

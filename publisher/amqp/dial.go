@@ -8,12 +8,15 @@ import (
 	"strconv"
 
 	"github.com/rabbitmq/amqp091-go"
+
+	"spoolfs/publisher"
 )
 
 // dialer makes one connection and its channel.
 type dialer struct {
-	opts Options
-	uri  amqp091.URI
+	opts   Options
+	uri    amqp091.URI
+	expiry Expiry
 
 	wire *wire       // nil before there is one
 	stop func() bool // undoes that the end of ctx closes wire
@@ -22,23 +25,33 @@ type dialer struct {
 // Dial connects to a broker, declares the exchanges and returns a session that
 // is ready to publish. The end of ctx ends a Dial in progress, at once, and has
 // no meaning for the session after that.
+//
+// Its errors hold a *publisher.Fault.
 func Dial(ctx context.Context, opts Options) (*Session, error) {
+	s, _, err := dialBroker(ctx, opts)
+	return s, err
+}
+
+func dialBroker(ctx context.Context, opts Options) (*Session, Expiry, error) {
 	opts = opts.withDefaults()
 	uri, err := amqp091.ParseURI(opts.URL)
 	if err != nil {
 		// The library quotes the URL, or the part of it that it could not
 		// read, and that can be the password.
-		return nil, errURL
+		return nil, Expiry{}, errURL
 	}
-	d := &dialer{opts: opts, uri: uri}
+	d := &dialer{opts: opts.withURL(uri), uri: uri}
 	s, err := d.dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", d.address(), err)
+		return nil, d.expiry, fmt.Errorf("dial %s: %w", d.address(), err)
 	}
-	return s, nil
+	return s, d.expiry, nil
 }
 
-var errURL = errors.New("the broker's URL cannot be read; special characters in user and password must be percent-encoded")
+var errURL error = &publisher.Fault{
+	Class: publisher.Lazy, Cause: publisher.Credentials,
+	Err: errors.New("the broker's URL cannot be read; special characters in user and password must be percent-encoded"),
+}
 
 func (d *dialer) address() string {
 	return net.JoinHostPort(d.uri.Host, strconv.Itoa(d.uri.Port))
@@ -61,13 +74,17 @@ func (d *dialer) dial(ctx context.Context) (*Session, error) {
 		d.wire.Close() // the library's goroutines end with it
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, wireFault(context.Cause(ctx))
 	}
 	return nil, err
 }
 
 func (d *dialer) open(ctx context.Context) (*Session, error) {
-	conn, err := d.connect(ctx)
+	auth, err := d.authentication()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := d.connect(ctx, auth)
 	if err != nil {
 		return nil, err
 	}
@@ -81,45 +98,68 @@ func (d *dialer) open(ctx context.Context) (*Session, error) {
 	return newSession(d, conn, ch), nil
 }
 
-func (d *dialer) connect(ctx context.Context) (*amqp091.Connection, error) {
+// connect does the handshakes. The library gets neither URL nor password beyond
+// what it needs for that.
+func (d *dialer) connect(ctx context.Context, auth amqp091.Authentication) (*amqp091.Connection, error) {
+	conn, err := d.dialWire(ctx)
+	if err != nil {
+		return nil, err
+	}
 	properties := amqp091.Table{
 		"product":         "spoolfs",
 		"version":         d.opts.Version,
 		"platform":        "Go",
 		"connection_name": d.opts.Name,
 	}
-	config := amqp091.Config{
+	c, err := amqp091.Open(conn, amqp091.Config{
+		SASL:       []amqp091.Authentication{&login{auth, properties}},
+		Vhost:      d.uri.Vhost,
+		ChannelMax: d.uri.ChannelMax,
+		FrameSize:  maxFrame,
 		Heartbeat:  d.opts.Heartbeat,
 		Properties: properties,
-		Dial: func(network, address string) (net.Conn, error) {
-			return d.dialWire(ctx, network, address)
-		},
+		Locale:     "en_US",
+	})
+	if plain, ok := auth.(*amqp091.PlainAuth); ok {
+		plain.Password = "" // the library keeps it
 	}
-	if d.uri.AuthMechanism == nil {
-		auth := &login{PlainAuth: d.uri.PlainAuth(), properties: properties}
-		defer func() { auth.Password = "" }() // the library keeps auth
-		config.SASL = []amqp091.Authentication{auth}
+	if err != nil {
+		return nil, loginFault(err)
 	}
-	conn, err := amqp091.DialConfig(d.opts.URL, config)
-	return conn, explain(err)
+	return c, nil
 }
 
-func (d *dialer) dialWire(ctx context.Context, network, address string) (net.Conn, error) {
-	var nd net.Dialer
-	conn, err := nd.DialContext(ctx, network, address)
+// maxFrame is the frame size that we ask for, RabbitMQ's own default.
+const maxFrame = 128 << 10
+
+// authentication is how we log in. It is asked for before anything is dialled:
+// what it lacks the network cannot give.
+func (d *dialer) authentication() (amqp091.Authentication, error) {
+	if d.opts.External {
+		return &amqp091.ExternalAuth{}, nil
+	}
+	plain := d.uri.PlainAuth()
+	if d.opts.Credentials == nil {
+		return plain, nil
+	}
+	user, password, err := d.opts.Credentials()
 	if err != nil {
-		return nil, err
+		return nil, &publisher.Fault{Class: publisher.Lazy, Cause: publisher.Credentials, Err: err}
+	}
+	plain.Username, plain.Password = user, password
+	return plain, nil
+}
+
+func (d *dialer) dialWire(ctx context.Context) (net.Conn, error) {
+	var nd net.Dialer
+	conn, err := nd.DialContext(ctx, "tcp", d.address())
+	if err != nil {
+		return nil, wireFault(err)
 	}
 	d.wire = &wire{Conn: conn, timeout: d.opts.WriteTimeout}
 	d.stop = context.AfterFunc(ctx, func() { conn.Close() })
-	return d.wire, nil
-}
-
-// explain replaces the library's guesses at why the connection was closed
-// without a word.
-func explain(err error) error {
-	if err == amqp091.ErrCredentials || err == amqp091.ErrVhost {
-		return errors.New("the connection was closed during the handshake")
+	if d.uri.Scheme == "amqps" {
+		return d.secure(ctx, d.wire)
 	}
-	return err
+	return d.wire, nil
 }

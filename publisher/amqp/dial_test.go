@@ -51,7 +51,8 @@ func TestDial_ExchangeIsOfAnotherType(t *testing.T) {
 		}
 	})
 	_, err := Dial(t.Context(), Options{URL: node.URL(), Exchanges: []string{name}})
-	wantErr(t, err, Lazy, "406")
+	wantErr(t, err, publisher.Lazy, "406")
+	wantCause(t, err, publisher.ExchangeDiffers)
 }
 
 // A user who may write, and no more.
@@ -68,27 +69,31 @@ func TestDial_WithoutConfigurePermission(t *testing.T) {
 	}
 	publish(t, s, publication("amq.topic", 2))
 	remaining(t, s)
-	wantErr(t, s.Err(), Lazy, "403")
+	wantErr(t, s.Err(), publisher.Lazy, "403")
+	wantCause(t, s.Err(), publisher.ExchangeRefused)
 
 	_, err := Dial(t.Context(), Options{URL: urlOf(user, "secret"), Exchanges: []string{q.Exchange, newName(t)}})
-	wantErr(t, err, Lazy, "404")
+	wantErr(t, err, publisher.Lazy, "404")
+	wantCause(t, err, publisher.ExchangeMissing)
 }
 
 // Guarantee 7, and that a refusal is known as one, at once.
 func TestDial_Refused(t *testing.T) {
 	checkLeaks(t)
 	for name, c := range map[string]struct {
-		url  string
-		text string
+		url   string
+		text  string
+		cause publisher.Cause
 	}{
-		"Password": {urlOf("guest", "s3cret"), "403"},
-		"User":     {urlOf("nobody", "s3cret"), "403"},
-		"Vhost":    {node.URL() + "nowhere", "530"},
+		"Password": {urlOf("guest", "s3cret"), "403", publisher.LoginRefused},
+		"User":     {urlOf("nobody", "s3cret"), "403", publisher.LoginRefused},
+		"Vhost":    {node.URL() + "nowhere", "530", publisher.VhostRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			_, err := Dial(t.Context(), Options{URL: c.url})
-			wantErr(t, err, Lazy, c.text)
+			wantErr(t, err, publisher.Lazy, c.text)
+			wantCause(t, err, c.cause)
 			wantNoSecret(t, err)
 			if took := time.Since(start); took > 2*time.Second {
 				t.Errorf("took %v", took)
@@ -125,7 +130,8 @@ func TestDial_NobodyListens(t *testing.T) {
 	l := listen(t)
 	l.Close()
 	_, err := Dial(t.Context(), Options{URL: "amqp://guest:s3cret@" + l.Addr().String()})
-	wantErr(t, err, Retriable, l.Addr().String())
+	wantErr(t, err, publisher.Retriable, l.Addr().String())
+	wantCause(t, err, publisher.Unreachable)
 	wantNoSecret(t, err)
 }
 
@@ -147,14 +153,14 @@ func TestDial_PeerHangsUp(t *testing.T) {
 	r := newRelay(t)
 	var err error
 	for bytes := 0; bytes == 0 || err != nil; bytes += 11 {
-		r.allow(bytes)
+		r.Allow(-1, bytes)
 		var s *Session
-		s, err = Dial(t.Context(), Options{URL: r.url(), Exchanges: []string{q.Exchange}})
+		s, err = Dial(t.Context(), Options{URL: r.URL(), Exchanges: []string{q.Exchange}})
 		if err == nil {
 			s.Close()
 			t.Logf("a handshake takes %d bytes", bytes)
-		} else if Classify(err) != Retriable {
-			t.Errorf("cut after %d bytes: got class %d for %v", bytes, Classify(err), err)
+		} else if class := faultIn(err).Class; class != publisher.Retriable {
+			t.Errorf("cut after %d bytes: got class %d for %v", bytes, class, err)
 		}
 	}
 }
@@ -186,7 +192,7 @@ func TestDial_BlackHole(t *testing.T) {
 		checkLeaks(t)
 		l := listen(t) // the kernel accepts, nobody answers
 		_, err := Dial(t.Context(), Options{URL: "amqp://" + l.Addr().String(), DialTimeout: 100 * time.Millisecond})
-		wantErr(t, err, Retriable, "no answer within 100ms")
+		wantErr(t, err, publisher.Retriable, "no answer within 100ms")
 	})
 }
 
@@ -228,7 +234,8 @@ func TestDial_TLS(t *testing.T) {
 	closeSession(t, s)
 
 	_, err := Dial(t.Context(), Options{URL: broker})
-	wantErr(t, err, Retriable, "certificate")
+	wantErr(t, err, publisher.Retriable, "certificate")
+	wantCause(t, err, publisher.Certificate)
 }
 
 // What an operator sees of the connection.

@@ -6,7 +6,7 @@ import (
 
 var _ amqp091.Authentication = (*login)(nil)
 
-// login is user and password, and a way to learn that they were refused.
+// login is a way to log in, and to learn that we were refused.
 //
 // A client that does not declare the capability gets a closed connection, after
 // three seconds, instead of an answer; amqp091-go then guesses "username or
@@ -14,13 +14,13 @@ var _ amqp091.Authentication = (*login)(nil)
 // the capability and overwrites ours, but it asks for the response after that
 // and before it sends.
 type login struct {
-	*amqp091.PlainAuth
-	properties amqp091.Table // of the client, as passed to amqp091.DialConfig
+	amqp091.Authentication
+	properties amqp091.Table // of the client, as passed to the library
 }
 
 func (l *login) Response() string {
 	if capabilities, ok := l.properties["capabilities"].(amqp091.Table); ok {
 		capabilities["authentication_failure_close"] = true
 	}
-	return l.PlainAuth.Response()
+	return l.Authentication.Response()
 }

@@ -1,17 +1,34 @@
 package amqp
 
 import (
+	"net/url"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/rabbitmq/amqp091-go"
 )
 
 // Options are the settings of a session.
 type Options struct {
 	// URL is an AMQP URI: amqp:// or amqps://, with user, password, virtual
 	// host, and the query parameters of RabbitMQ (cacertfile, certfile,
-	// keyfile, server_name_indication, auth_mechanism, heartbeat, channel_max).
-	// The files are read at each Dial.
+	// keyfile, server_name_indication, auth_mechanism=external, heartbeat,
+	// channel_max), which come before the fields below.
 	URL string
+
+	// Credentials returns user and password, in the place of those in the URL.
+	// It is called at each Dial, so that a new password needs no restart. Its
+	// error must not hold the password.
+	Credentials func() (user, password string, err error)
+
+	// External logs in with our certificate instead of a password.
+	External bool
+
+	// TLS are the settings of amqps.
+	TLS TLS
 
 	// Exchanges are declared before the first message: durable topic exchanges
 	// that are not deleted automatically. Where we lack the permission to make
@@ -56,6 +73,33 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.CloseTimeout, 5*time.Second)
 	if o.Name == "" {
 		o.Name, _ = os.Hostname() // it is only for show
+	}
+	return o
+}
+
+// withURL takes over what the URL's query says.
+func (o Options) withURL(uri amqp091.URI) Options {
+	for _, f := range []struct {
+		field *string
+		value string
+	}{
+		{&o.TLS.CA, uri.CACertFile},
+		{&o.TLS.Cert, uri.CertFile},
+		{&o.TLS.Key, uri.KeyFile},
+		{&o.TLS.ServerName, uri.ServerName},
+	} {
+		if f.value != "" {
+			*f.field = f.value
+		}
+	}
+	if slices.ContainsFunc(uri.AuthMechanism, func(m string) bool { return strings.EqualFold(m, "external") }) {
+		o.External = true
+	}
+	// ParseURI has read it, but does not show whether it was there.
+	if u, err := url.Parse(o.URL); err == nil {
+		if n, err := strconv.ParseUint(u.Query().Get("heartbeat"), 10, 16); err == nil {
+			o.Heartbeat = time.Duration(n) * time.Second
+		}
 	}
 	return o
 }

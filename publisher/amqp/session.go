@@ -21,6 +21,7 @@ var _ publisher.Session = (*Session)(nil)
 // Session is a connection on which messages are published. Dial makes one.
 type Session struct {
 	address      string
+	vhost        string
 	closeTimeout time.Duration
 	frameSize    int
 
@@ -48,6 +49,7 @@ type Session struct {
 func newSession(d *dialer, conn *amqp091.Connection, ch *amqp091.Channel) *Session {
 	s := &Session{
 		address:      d.address(),
+		vhost:        d.uri.Vhost,
 		closeTimeout: d.opts.CloseTimeout,
 		frameSize:    conn.Config.FrameSize,
 		wire:         d.wire,
@@ -130,8 +132,7 @@ func (s *Session) Verdicts() <-chan publisher.Verdict { return s.verdicts }
 func (s *Session) Blocked() string { return *s.blocked.Load() }
 
 // Err implements publisher.Session. The reason of a session that ended by
-// itself stays when it is closed after that. Classify tells what to do about
-// it.
+// itself stays when it is closed after that.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,10 +155,7 @@ func (s *Session) setErr(end *amqp091.Error) {
 	select {
 	case <-s.closing:
 	default:
-		s.err = fmt.Errorf("session with %s ended: %w", s.address, err)
-		if Classify(err) == Culprit {
-			s.err = &publisher.CulpritError{Err: s.err}
-		}
+		s.err = fmt.Errorf("session with %s ended: %w", s.address, endFault(err, s.vhost))
 	}
 }
 

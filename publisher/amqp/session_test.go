@@ -101,9 +101,9 @@ func TestSession_ReturnedInABurst(t *testing.T) {
 	q := declareQueue(t, nil)
 	nowhere := newName(t)
 	r := newRelay(t)
-	s := dial(t, Options{URL: r.url(), Exchanges: []string{nowhere}})
+	s := dial(t, Options{URL: r.URL(), Exchanges: []string{nowhere}})
 	for round := range 20 {
-		r.down.Lock()
+		r.Down.Lock()
 		for tag := range uint64(burst) {
 			publish(t, s, publication(nowhere, tag))
 		}
@@ -113,7 +113,7 @@ func TestSession_ReturnedInABurst(t *testing.T) {
 			depth, err := q.Depth(t.Context())
 			return err == nil && depth == round+1
 		})
-		r.down.Unlock()
+		r.Down.Unlock()
 		for tag := range uint64(burst) {
 			if got := nextVerdict(t, s); got.Tag != tag || !got.Returned {
 				t.Fatalf("round %d, tag %d: got %+v", round, tag, got)
@@ -316,17 +316,32 @@ func TestSession_MissingExchange(t *testing.T) {
 	if got := remaining(t, s); len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
-	wantErr(t, s.Err(), Lazy, "404")
+	wantErr(t, s.Err(), publisher.Lazy, "404")
 }
 
-func wantErr(tb testing.TB, err error, class Class, text string) {
+func wantErr(tb testing.TB, err error, class publisher.Class, text string) {
 	tb.Helper()
 	if err == nil || !strings.Contains(err.Error(), text) {
 		tb.Errorf("got error %v, want one with %q", err, text)
 	}
-	if got := Classify(err); got != class {
+	if got := faultIn(err).Class; got != class {
 		tb.Errorf("%v: got class %d, want %d", err, got, class)
 	}
+}
+
+// wantCause is for what the status tells apart.
+func wantCause(tb testing.TB, err error, cause publisher.Cause) {
+	tb.Helper()
+	if got := faultIn(err).Cause; got != cause {
+		tb.Errorf("%v: got cause %q, want %q", err, got, cause)
+	}
+}
+
+// faultIn is the fault in err; without one it is retriable.
+func faultIn(err error) *publisher.Fault {
+	f := &publisher.Fault{}
+	errors.As(err, &f)
+	return f
 }
 
 // The broker ends the session of a message that is larger than it takes.
@@ -341,7 +356,7 @@ func TestSession_MessageTooLarge(t *testing.T) {
 	if got := remaining(t, s); len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
-	wantErr(t, s.Err(), Culprit, "406")
+	wantErr(t, s.Err(), publisher.Invalid, "406")
 }
 
 func setMaxMessageSize(tb testing.TB, size string) {
@@ -415,7 +430,7 @@ func TestSession_CloseWithoutReader(t *testing.T) {
 func TestSession_SlowReader(t *testing.T) {
 	q := declareQueue(t, nil)
 	r := newRelay(t)
-	s := dial(t, Options{URL: r.url(), Window: 1})
+	s := dial(t, Options{URL: r.URL(), Window: 1})
 	for tag := uint64(1); tag <= 100; tag++ {
 		publish(t, s, publication(q.Exchange, tag))
 	}
@@ -424,7 +439,7 @@ func TestSession_SlowReader(t *testing.T) {
 		return err == nil && depth == 100
 	})
 	first := nextVerdict(t, s)
-	r.cut()
+	r.Cut()
 	wait(t, "the end", func() bool { return s.Err() != nil })
 	got := append([]publisher.Verdict{first}, remaining(t, s)...)
 	for i, v := range got {
@@ -440,13 +455,13 @@ func TestSession_SlowReader(t *testing.T) {
 func TestSession_UnheardConfirmsAreUnknown(t *testing.T) {
 	q := declareQueue(t, nil)
 	r := newRelay(t)
-	s := dial(t, Options{URL: r.url()})
+	s := dial(t, Options{URL: r.URL()})
 	publish(t, s, publication(q.Exchange, 1))
 	if got := nextVerdict(t, s); got.Tag != 1 || got.Outcome != publisher.Confirmed {
 		t.Errorf("got %+v", got)
 	}
 
-	r.down.Lock()
+	r.Down.Lock()
 	for tag := uint64(2); tag <= 200; tag++ {
 		publish(t, s, publication(q.Exchange, tag))
 	}
@@ -454,12 +469,12 @@ func TestSession_UnheardConfirmsAreUnknown(t *testing.T) {
 		depth, err := q.Depth(t.Context())
 		return err == nil && depth == 200
 	})
-	r.cut()
-	r.down.Unlock()
+	r.Cut()
+	r.Down.Unlock()
 	if got := remaining(t, s); len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
-	wantErr(t, s.Err(), Retriable, "ended")
+	wantErr(t, s.Err(), publisher.Retriable, "ended")
 }
 
 // Guarantee 5.
@@ -467,9 +482,9 @@ func TestSession_BlackHole(t *testing.T) {
 	t.Run("Write", func(t *testing.T) {
 		q := declareQueue(t, nil)
 		r := newRelay(t)
-		s := dial(t, Options{URL: r.url(), WriteTimeout: 200 * time.Millisecond})
-		r.up.Lock()
-		t.Cleanup(r.up.Unlock)
+		s := dial(t, Options{URL: r.URL(), WriteTimeout: 200 * time.Millisecond})
+		r.Up.Lock()
+		t.Cleanup(r.Up.Unlock)
 		var err error
 		for tag := uint64(1); err == nil; tag++ {
 			p := publication(q.Exchange, tag)
@@ -477,25 +492,25 @@ func TestSession_BlackHole(t *testing.T) {
 			err = s.Publish(p)
 		}
 		remaining(t, s)
-		wantErr(t, s.Err(), Retriable, "i/o timeout")
+		wantErr(t, s.Err(), publisher.Retriable, "i/o timeout")
 	})
 	t.Run("Heartbeat", func(t *testing.T) {
 		r := newRelay(t)
-		s := dial(t, Options{URL: r.url(), Heartbeat: time.Second})
-		r.down.Lock()
-		t.Cleanup(r.down.Unlock)
+		s := dial(t, Options{URL: r.URL(), Heartbeat: time.Second})
+		r.Down.Lock()
+		t.Cleanup(r.Down.Unlock)
 		start := time.Now()
 		remaining(t, s)
 		t.Logf("ended after %v", time.Since(start))
-		wantErr(t, s.Err(), Retriable, "i/o timeout")
+		wantErr(t, s.Err(), publisher.Retriable, "i/o timeout")
 	})
 	// Guarantee 6: nobody answers, and a Publish hangs.
 	t.Run("Close", func(t *testing.T) {
 		q := declareQueue(t, nil)
 		r := newRelay(t)
-		s := dial(t, Options{URL: r.url(), CloseTimeout: 200 * time.Millisecond})
-		r.up.Lock()
-		t.Cleanup(r.up.Unlock)
+		s := dial(t, Options{URL: r.URL(), CloseTimeout: 200 * time.Millisecond})
+		r.Up.Lock()
+		t.Cleanup(r.Up.Unlock)
 		failed := make(chan error)
 		go func() {
 			var err error
