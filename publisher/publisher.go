@@ -19,6 +19,7 @@ type Publisher struct {
 	window    *window
 	pace      *pace
 	exchanges exchanges
+	control   control
 
 	// healthy is set by a confirm and ends the growth of backoff.
 	healthy atomic.Bool
@@ -59,12 +60,8 @@ func New(opts Options) (*Publisher, error) {
 	}, nil
 }
 
-// Run publishes until ctx ends, and returns nil then. An error is that the queue
-// has closed.
-//
-// The end of ctx is a soft stop: what is in flight has StopTimeout to be
-// confirmed, the rest is ready again. Abort makes a hard stop of it.
-func (p *Publisher) Run(ctx context.Context) error {
+// work publishes until ctx ends, as Run does, without pauses.
+func (p *Publisher) work(ctx context.Context) error {
 	for {
 		p.setState(Idle)
 		if err := p.awaitWork(ctx); err != nil {
@@ -113,6 +110,9 @@ func (p *Publisher) Stats() Stats {
 	}
 	if p.session != nil && p.session.Blocked() != "" {
 		s.State = Blocked
+	}
+	if p.control.isPaused() {
+		s.State = Paused
 	}
 	return s
 }
