@@ -34,6 +34,7 @@ type Queue struct {
 	active     atomic.Int64
 	refusal    atomic.Pointer[error] // what begin answers; nil to go ahead
 	background sync.WaitGroup
+	free       freeSpace
 	faults     chan struct{} // holds a token when the engine may have failed
 
 	mu      sync.Mutex // see Locks in doc.go
