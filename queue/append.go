@@ -15,10 +15,11 @@ func (r *Route) Append(ms []Message) error {
 	}
 	defer r.q.end()
 	values := encodeAll(ms)
-	if err := r.admit(ms, values); err != nil {
+	sizes := sizeByUser(ms, values)
+	if err := r.q.admitAll(sizes); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.name, err)
 	}
-	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), ms, values)
+	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), values, sizes)
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.name, err)
 	}
@@ -31,19 +32,18 @@ func (r *Route) Append(ms []Message) error {
 
 // submitAppend submits the batch. The numbers are those of an extent until they
 // are on disk, so that nothing is published that a crash could take back.
-func (r *Route) submitAppend(b *pebble.Batch, ms []Message, values []value) (*extent, *write, error) {
+func (r *Route) submitAppend(b *pebble.Batch, values []value, sizes map[uint32]tally) (*extent, *write, error) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	e, err := r.appendLocked(b, values)
 	if err != nil {
 		return nil, nil, err
 	}
-	for uid, t := range sizeByUser(ms, values) {
+	for uid, t := range sizes {
 		r.q.chargeLocked(uid, t, tally{})
 	}
 	// Synced: Q1.
-	w, err := r.q.submitLocked(b, true, r)
-	return e, w, err
+	return e, r.q.submitLocked(b, true, r), nil
 }
 
 // appendLocked adds values behind all others. Their extent is to be dropped when
@@ -70,10 +70,10 @@ func sizeByUser(ms []Message, values []value) map[uint32]tally {
 	return sizes
 }
 
-// admit asks for the users of all messages.
-func (r *Route) admit(ms []Message, values []value) error {
-	for uid, t := range sizeByUser(ms, values) {
-		if err := r.q.admit(uid, t); err != nil {
+// admitAll asks for several users.
+func (q *Queue) admitAll(sizes map[uint32]tally) error {
+	for uid, t := range sizes {
+		if err := q.admit(uid, t); err != nil {
 			return err
 		}
 	}

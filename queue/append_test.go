@@ -8,7 +8,7 @@ import "testing"
 func TestRoute_AppendIsNotPassedOver(t *testing.T) {
 	q, r := openQueue(t, Options{CommitGrace: -1})
 	ms := messages(NewFileID(), 2)
-	e, w, err := r.submitAppend(q.engine.db.NewBatch(), ms, encodeAll(ms))
+	e, w, err := r.submitAppend(q.engine.db.NewBatch(), encodeAll(ms), sizeByUser(ms, encodeAll(ms)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func against(b *testing.B, writers int, ours, floor func(i int) error) {
 	var took [2]time.Duration
 	n := 0
 	for b.Loop() {
-		const round = 256
+		round := 32 * max(writers, 8)
 		took[0] += spread(b, writers, round, ours)
 		took[1] += spread(b, writers, round, floor)
 		n += round

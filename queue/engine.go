@@ -28,34 +28,40 @@ type engine struct {
 	committing sync.Mutex
 	unchecked  int
 
+	// syncing holds a token while a group is on its way to the disk. What comes
+	// meanwhile becomes one group, with one bookkeeping and one sync: with 64
+	// writers eight times fewer of both than if each were applied at once.
+	syncing chan struct{}
+
 	mu      sync.Mutex // guards what follows, and the closing of failed
 	onFault func()
-	pending []*write
+	pending *group // what is applied next; nil if there is nothing
 	closing bool
 }
 
 // write is a batch on its way to the disk.
 type write struct {
-	batch *pebble.Batch
-	sync  bool
-
-	// group is what it was applied with; nil before. Guarded by committing.
 	group *group
+	sync  bool
 }
 
 // group is what is applied together. The first of its writes that needs the
 // disk waits for it, and tells the others.
 type group struct {
-	batch  *pebble.Batch
-	waiter *write
-	synced chan struct{}
-	err    error // of the sync
+	batches []*pebble.Batch
+	book    book
+	waiter  *write
+	synced  chan struct{}
+	err     error // of the sync
+
+	// batch is what was applied; nil before. Guarded by committing.
+	batch *pebble.Batch
 }
 
 // openEngine opens the database in a directory. onFault is called once if it
 // fails later, and must not wait.
 func openEngine(dir string, opts *Options, onFault func()) (*engine, error) {
-	e := &engine{failed: make(chan struct{})}
+	e := &engine{failed: make(chan struct{}), syncing: make(chan struct{}, 1)}
 	fs, err := newEngineFS(opts.FS, dir, e)
 	if err != nil {
 		return nil, err
@@ -87,7 +93,7 @@ func openPebble(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
 }
 
 func (e *engine) pebbleOptions(fs *engineFS, opts *Options) *pebble.Options {
-	return &pebble.Options{
+	o := &pebble.Options{
 		FS:                 fs,
 		Logger:             pebbleLogger{opts.Logger, e.fail},
 		FormatMajorVersion: pebble.FormatNewest,
@@ -105,6 +111,7 @@ func (e *engine) pebbleOptions(fs *engineFS, opts *Options) *pebble.Options {
 			},
 		},
 	}
+	return o
 }
 
 // memTableSize is the size of a memory table in bytes, maxUnflushed how many of
@@ -137,13 +144,24 @@ func (e *engine) hasFailed() bool {
 	}
 }
 
-// submit hands over a batch. It never waits; the order of the calls is the
-// order of the log.
-func (e *engine) submit(b *pebble.Batch, sync bool) *write {
-	w := &write{batch: b, sync: sync}
+// submit hands over a batch, which the engine owns from then on, with what
+// update does to the bookkeeping. It never waits; the order of the calls is the
+// order of the log. Who submits with sync must await.
+func (e *engine) submit(b *pebble.Batch, sync bool, update func(*book)) *write {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pending = append(e.pending, w)
+	if e.pending == nil {
+		e.pending = &group{synced: make(chan struct{})}
+	}
+	g := e.pending
+	w := &write{group: g, sync: sync}
+	g.batches = append(g.batches, b)
+	if update != nil {
+		update(&g.book)
+	}
+	if sync && g.waiter == nil {
+		g.waiter = w
+	}
 	return w
 }
 
@@ -151,18 +169,12 @@ func (e *engine) submit(b *pebble.Batch, sync bool) *write {
 // When it returns an error, the batch may or may not be found after the next
 // opening.
 func (e *engine) await(w *write) error {
-	g, err := e.applied(w)
-	if err != nil || !w.sync {
-		return err
-	}
-	if g.waiter == w {
-		if g.err = g.batch.SyncWait(); g.err != nil {
-			e.fail(fmt.Errorf("sync: %w", g.err))
-		}
-		if e.hasFailed() { // or engineFS has made the sync a success
-			g.err = e.err
-		}
-		close(g.synced)
+	g := w.group
+	switch {
+	case !w.sync:
+		return e.awaitApplied(g)
+	case g.waiter == w:
+		return e.sync(g)
 	}
 	select {
 	case <-g.synced:
@@ -172,20 +184,43 @@ func (e *engine) await(w *write) error {
 	}
 }
 
-// applied sees to it that a write is applied: by somebody who came before, or by
-// the caller, with all that is pending.
-func (e *engine) applied(w *write) (*group, error) {
+// sync brings a group to stable storage, after those before it.
+func (e *engine) sync(g *group) error {
+	select {
+	case e.syncing <- struct{}{}:
+		defer func() { <-e.syncing }()
+	case <-e.failed:
+		return e.err
+	}
+	if err := e.awaitApplied(g); err != nil {
+		return err
+	}
+	if g.err = g.batch.SyncWait(); g.err != nil {
+		e.fail(fmt.Errorf("sync: %w", g.err))
+	} else {
+		_ = g.batch.Close() // its memory is used again
+	}
+	if e.hasFailed() { // or engineFS has made the sync a success
+		g.err = e.err
+	}
+	close(g.synced)
+	return g.err
+}
+
+// awaitApplied sees to it that a group is applied: by somebody who came before,
+// or by the caller.
+func (e *engine) awaitApplied(g *group) error {
 	e.committing.Lock()
-	if w.group == nil {
+	if g.batch == nil {
 		e.drain()
 	}
-	g := w.group
+	applied := g.batch != nil
 	e.committing.Unlock()
 	e.nudge() // for those that came meanwhile and did not wait
-	if g == nil {
-		return nil, e.err
+	if !applied {
+		return e.err
 	}
-	return g, nil
+	return nil
 }
 
 // nudge applies what is pending, or leaves it to whoever is applying.
@@ -202,22 +237,22 @@ func (e *engine) hasPending() bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.pending) > 0
+	return e.pending != nil
 }
 
-// drain applies what is pending as one group. The caller holds committing.
+// drain applies what is pending. The caller holds committing.
 func (e *engine) drain() {
 	if e.makeRoom() != nil {
 		return
 	}
 	e.mu.Lock()
-	writes := e.pending
+	g := e.pending
 	e.pending = nil
 	e.mu.Unlock()
-	if len(writes) == 0 {
+	if g == nil {
 		return
 	}
-	if err := e.commit(writes); err != nil {
+	if err := e.commit(g); err != nil {
 		e.fail(fmt.Errorf("commit: %w", err))
 	}
 }
@@ -243,38 +278,46 @@ func (e *engine) makeRoom() error {
 	}
 }
 
-// commit applies writes as one group.
-func (e *engine) commit(writes []*write) error {
-	g := &group{batch: writes[0].batch, synced: make(chan struct{})}
-	if len(writes) > 1 {
-		g.batch = e.db.NewBatch()
-	}
-	for _, w := range writes {
-		if w.batch != g.batch {
-			if err := g.batch.Apply(w.batch, nil); err != nil {
+// commit applies a group as one batch.
+func (e *engine) commit(g *group) error {
+	batch := g.batches[0]
+	if len(g.batches) > 1 {
+		batch = e.db.NewBatchWithSize(g.size())
+		for _, b := range g.batches {
+			if err := batch.Apply(b, nil); err != nil {
 				return err
 			}
-		}
-		if w.sync && g.waiter == nil {
-			g.waiter = w
+			_ = b.Close() // its memory is used again
 		}
 	}
-	e.unchecked += g.batch.Len()
-	if err := e.apply(g); err != nil {
+	if err := g.book.write(batch); err != nil {
 		return err
 	}
-	for _, w := range writes {
-		w.group = g
+	e.unchecked += batch.Len()
+	if err := e.apply(batch, g.waiter != nil); err != nil {
+		return err
 	}
+	g.batch, g.batches = batch, nil
 	return nil
 }
 
-func (e *engine) apply(g *group) (err error) {
-	defer recoverFatal(&err)
-	if g.waiter == nil {
-		return e.db.Apply(g.batch, pebble.NoSync)
+// size is about how large a group is, in bytes.
+func (g *group) size() int {
+	size := 512 // for the book
+	for _, b := range g.batches {
+		size += b.Len()
 	}
-	return e.db.ApplyNoSyncWait(g.batch, pebble.Sync)
+	return size
+}
+
+// apply makes a batch part of the memory table, and with sync begins to write it
+// to the disk.
+func (e *engine) apply(b *pebble.Batch, sync bool) (err error) {
+	defer recoverFatal(&err)
+	if sync {
+		return e.db.ApplyNoSyncWait(b, pebble.Sync)
+	}
+	return e.db.Apply(b, pebble.NoSync)
 }
 
 // closeTimeout is how long a failed database gets to close.

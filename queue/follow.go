@@ -49,8 +49,7 @@ func (r *Route) submitFollow(l *Lease, next *Route, record []byte) (*extent, *wr
 	if r == next {
 		routes = routes[:1]
 	}
-	w, err := r.q.submitLocked(b, false, routes...)
-	return e, w, err
+	return e, r.q.submitLocked(b, false, routes...), nil
 }
 
 // removeLeasedLocked ends a lease and deletes its row.

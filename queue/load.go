@@ -98,7 +98,7 @@ func (q *Queue) keepRoutes(im *image) error {
 	if b.Empty() {
 		return nil
 	}
-	return q.engine.await(q.engine.submit(b, true))
+	return q.engine.await(q.engine.submit(b, true, nil))
 }
 
 // readImage reads what the store says about itself. The error is ErrCorrupt if

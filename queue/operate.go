@@ -149,8 +149,7 @@ func (r *Route) submitReplace(state State, rs []replacement) (n int, e *extent, 
 			return 0, nil, nil, err
 		}
 	}
-	w, err = r.q.submitLocked(b, true, r)
-	return len(rs), e, w, err
+	return len(rs), e, r.q.submitLocked(b, true, r), nil
 }
 
 func (r *Route) withoutLeasedLocked(rs []replacement) []replacement {

@@ -55,7 +55,7 @@ func (r *Route) submitPromotion(b *pebble.Batch, found due) (*write, error) {
 	for _, seq := range found.seqs {
 		r.reading.add(span{seq, seq + 1}) // the head must not pass them
 	}
-	return r.q.submitLocked(b, false, r)
+	return r.q.submitLocked(b, false, r), nil
 }
 
 // moveDue adds to b what makes due messages ready.

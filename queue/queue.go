@@ -181,26 +181,18 @@ func (q *Queue) refuseLocked() {
 
 // submitLocked hands over a batch with the counters of its routes and users. The
 // caller awaits it once it has let go of q.mu.
-func (q *Queue) submitLocked(b *pebble.Batch, sync bool, routes ...*Route) (*write, error) {
-	for _, r := range routes {
-		r.count.head = r.headLocked()
-		if err := b.Set(routeKey(kindCounters, r.id), r.count.encode(), nil); err != nil {
-			return nil, err
+func (q *Queue) submitLocked(b *pebble.Batch, sync bool, routes ...*Route) *write {
+	return q.engine.submit(b, sync, func(k *book) {
+		for _, r := range routes {
+			c := r.count
+			c.head = r.headLocked()
+			k.counters = setRow(k.counters, r.id, c)
 		}
-	}
-	for uid := range q.charged {
-		var err error
-		if row := encodeUser(q.users[uid]); row != nil {
-			err = b.Set(userKey(uid), row, nil)
-		} else {
-			err = b.Delete(userKey(uid), nil)
+		for uid := range q.charged {
+			k.users = setRow(k.users, uid, q.users[uid])
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	clear(q.charged)
-	return q.engine.submit(b, sync), nil
+		clear(q.charged)
+	})
 }
 
 // leave does not wait for what submitLocked has returned, but sees to it that

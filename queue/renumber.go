@@ -32,7 +32,7 @@ func renumber(e *engine) error {
 	if err != nil {
 		return err
 	}
-	return e.await(e.submit(r.b, false))
+	return e.await(e.submit(r.b, false, nil))
 }
 
 type renumbering struct {
@@ -57,7 +57,7 @@ func (r *renumbering) move(key, value []byte) error {
 	if err := r.b.Delete(key, nil); err != nil || r.b.Len() < salvageBatch {
 		return err
 	}
-	w := r.e.submit(r.b, false)
+	w := r.e.submit(r.b, false, nil)
 	r.b = r.e.db.NewBatch()
 	return r.e.await(w)
 }

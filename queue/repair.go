@@ -52,7 +52,7 @@ func repair(e *engine, damage DamageReport) (*audit, error) {
 			return a, err
 		}
 	}
-	return a, e.await(e.submit(b, true))
+	return a, e.await(e.submit(b, true, nil))
 }
 
 // rewriteUsers stores what the users have as it was found.

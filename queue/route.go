@@ -81,11 +81,8 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 		return nil, nil, err
 	}
 	// Synced, since rows that name the route by its number follow.
-	sent, err := q.submitLocked(b, true, r)
-	if err == nil {
-		q.routes[name] = r
-	}
-	return r, sent, err
+	q.routes[name] = r
+	return r, q.submitLocked(b, true, r), nil
 }
 
 // write adds the row with the name of the route.

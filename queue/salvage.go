@@ -251,7 +251,7 @@ const salvageBatch = 1 << 20
 // flush writes the batch. It does not sync: the new database is flushed as a
 // whole before it is used.
 func (s *salvage) flush() error {
-	err := s.to.await(s.to.submit(s.batch, false))
+	err := s.to.await(s.to.submit(s.batch, false, nil))
 	s.batch = s.to.db.NewBatch()
 	return err
 }

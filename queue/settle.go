@@ -89,7 +89,7 @@ func (r *Route) submitSettle(b *pebble.Batch, leases []*Lease, with func(*pebble
 		}
 	}
 	r.trimLeasedLocked()
-	return r.q.submitLocked(b, false, r)
+	return r.q.submitLocked(b, false, r), nil
 }
 
 // Requeue makes messages ready again, in their old places, without counting an

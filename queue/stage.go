@@ -196,7 +196,7 @@ func (s *Stage) put(b *pebble.Batch, cut cutting, values []value) (*write, error
 		return nil, err
 	}
 	// Synced: this is what close(2) waits for (Q1).
-	return s.q.submitLocked(b, true, r)
+	return s.q.submitLocked(b, true, r), nil
 }
 
 // addChunkLocked registers the numbers of e. Numbers that follow those of the

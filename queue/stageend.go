@@ -93,7 +93,7 @@ func (s *Stage) submitEnd(b *pebble.Batch, discard bool, c cutting) (*write, err
 	}
 	// A commit is not synced: if it is lost, the stage is there again, and is
 	// committed then. A discard that was lost would be committed too.
-	return s.q.submitLocked(b, discard, s.route)
+	return s.q.submitLocked(b, discard, s.route), nil
 }
 
 // deleteHead removes the rows that make this a stage.

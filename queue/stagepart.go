@@ -77,7 +77,7 @@ func (s *Stage) submitFirst(b *pebble.Batch, n int, committed uint64, rest conte
 	if err := b.Set(stageKey(s.file), s.encode(), nil); err != nil {
 		return nil, err
 	}
-	return s.q.submitLocked(b, true, r)
+	return s.q.submitLocked(b, true, r), nil
 }
 
 // releaseLocked lets go of the numbers of the first n entries, which are ready.

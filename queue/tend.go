@@ -63,7 +63,7 @@ func (r *Route) submitSweep() (*write, error) {
 	}
 	r.unpacked += head - from
 	r.count.swept = head
-	return r.q.submitLocked(b, false, r)
+	return r.q.submitLocked(b, false, r), nil
 }
 
 // compact returns the space of what was swept, once it is much, or once nothing
