@@ -111,8 +111,17 @@ func (e *engine) pebbleOptions(fs *engineFS, opts *Options) *pebble.Options {
 			},
 		},
 	}
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockSize
+	}
 	return o
 }
+
+// blockSize is the size of the blocks of tables in bytes. Rows are read in long
+// runs: with the usual 4 KiB a message of a long backlog took a third more time
+// than one of a short backlog, and 0.46 bytes on disk a byte instead of 0.33.
+// Larger ones would lose more rows where one goes bad.
+const blockSize = 32 << 10
 
 // memTableSize is the size of a memory table in bytes, maxUnflushed how many of
 // them may wait to be flushed.
