@@ -21,12 +21,19 @@ type Lease struct {
 
 // Lease hands out the next messages, at most max, and waits for the first one.
 //
-// While the queue is parked it waits. Errors: that of ctx, ErrClosed.
+// While the queue is parked it waits, and when the disk does not give what it has
+// it tries again. Errors: that of ctx, ErrClosed.
 func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
-	for {
+	for failures := 0; ; {
 		leases, wait, err := r.tryLease(uint64(max))
-		if errors.Is(err, ErrFault) {
+		switch {
+		case errors.Is(err, ErrFault):
 			if err = r.q.awaitResume(ctx); err == nil {
+				continue
+			}
+		case err != nil && !errors.Is(err, ErrClosed):
+			if err = r.awaitReadable(ctx, err, failures); err == nil {
+				failures++
 				continue
 			}
 		}
@@ -52,6 +59,13 @@ func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
 	}
 }
 
+// awaitReadable waits after a failure to read, longer each time.
+func (r *Route) awaitReadable(ctx context.Context, failure error, failures int) error {
+	wait := min(minReopenWait<<min(failures, 10), maxReopenWait)
+	r.q.opts.Logger.Error("messages cannot be read", "route", r.name, "error", failure, "retry_in", wait)
+	return r.q.pause(ctx, nil, wait)
+}
+
 // awaitResume waits until the queue is not parked any more.
 func (q *Queue) awaitResume(ctx context.Context) error {
 	q.mu.Lock()
@@ -61,11 +75,16 @@ func (q *Queue) awaitResume(ctx context.Context) error {
 		resumed = nil
 	}
 	q.mu.Unlock()
-	soon := time.NewTimer(minReopenWait)
-	defer soon.Stop()
+	return q.pause(ctx, resumed, minReopenWait)
+}
+
+// pause waits until early is closed, but not longer than at most.
+func (q *Queue) pause(ctx context.Context, early <-chan struct{}, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
 	select {
-	case <-resumed:
-	case <-soon.C:
+	case <-early:
+	case <-timer.C:
 	case <-q.done:
 		return ErrClosed
 	case <-ctx.Done():
