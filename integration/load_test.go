@@ -17,7 +17,7 @@ const (
 	loadFiles   = 200
 )
 
-// TestMount_WritersDoNotWaitForBroker proves G5 and G6: 64 processes write 200
+// TestMount_WritersDoNotWaitForBroker proves G5 and G6 (D24): 64 processes write 200
 // files each while the broker is stopped; each write returns at once, and all
 // arrive, each once and in the order of its writer, when the broker is back.
 func TestMount_WritersDoNotWaitForBroker(t *testing.T) {

@@ -19,7 +19,7 @@ var crashSteps = flag.Int("crash.steps", 70, "operations and crashes in each run
 
 // TestQueue_CrashLosesNothing runs random operations and crashes against a
 // model. A crash keeps a random part of what was not synced. It proves Q1, Q2,
-// Q3, Q4 and Q6; rapid logs the seed of a failure and shrinks it.
+// Q3, Q4 and Q6 (D3, and D8: the depth equals a scan after any crash); rapid logs the seed of a failure and shrinks it.
 func TestQueue_CrashLosesNothing(t *testing.T) {
 	for _, half := range []string{"one core", "the other"} {
 		t.Run(half, func(t *testing.T) {

@@ -139,19 +139,15 @@ func ofSystem(err error) bool {
 		errors.Is(err, ErrFault)
 }
 
-// guarded calls f, which uses a database. A panic of pebbleLogger.Fatalf
-// becomes an error, and any other one means that Pebble choked on what it read.
+// guarded is answered for reads: any other panic means that Pebble choked on what
+// it read.
 func guarded(f func() error) (err error) {
 	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case pebbleFatal:
-			err = errors.Join(err, p.err)
-		default:
+		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errDamaged, p)
 		}
 	}()
-	return f()
+	return answered(f)
 }
 
 // condemn ends the engine when a read of the database has met damage, and

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -321,12 +320,13 @@ func (g *group) size() int {
 
 // apply makes a batch part of the memory table, and with sync begins to write it
 // to the disk.
-func (e *engine) apply(b *pebble.Batch, sync bool) (err error) {
-	defer recoverFatal(&err)
-	if sync {
-		return e.db.ApplyNoSyncWait(b, pebble.Sync)
-	}
-	return e.db.Apply(b, pebble.NoSync)
+func (e *engine) apply(b *pebble.Batch, sync bool) error {
+	return answered(func() error {
+		if sync {
+			return e.db.ApplyNoSyncWait(b, pebble.Sync)
+		}
+		return e.db.Apply(b, pebble.NoSync)
+	})
 }
 
 // closeTimeout is how long a failed database gets to close.
@@ -366,25 +366,4 @@ func (e *engine) close() error {
 }
 
 // closePebble is close without a bound.
-func (e *engine) closePebble() (err error) {
-	defer recoverFatal(&err)
-	return e.db.Close()
-}
-
-// ours reports whether a function of this package that deals with the panics of
-// pebbleLogger.Fatalf is among the callers.
-func ours() bool {
-	pcs := make([]uintptr, 64)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		f, more := frames.Next()
-		switch f.Function {
-		case "spoolfs/queue.(*engine).apply", "spoolfs/queue.(*engine).closePebble",
-			"spoolfs/queue.(*engine).compact", "spoolfs/queue.guarded":
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
-}
+func (e *engine) closePebble() error { return answered(e.db.Close) }

@@ -147,7 +147,7 @@ func waitForSize(t testing.TB, dir string, limit int64) {
 	}
 }
 
-// TestRoute_SweepSparesStages: the range deletions of a sweep go around stages,
+// TestRoute_SweepSparesStages (D20): the range deletions of a sweep go around stages,
 // and a stage that is committed late is served.
 func TestRoute_SweepSparesStages(t *testing.T) {
 	q, r := openQueue(t, Options{CommitGrace: -1})

@@ -14,7 +14,7 @@ import (
 )
 
 // TestQueue_KillLosesNothing kills a process that works on a store on the real
-// disk, again and again. It proves Q1 to Q6 where the crash model does not
+// disk, again and again (D1, D2). It proves Q1 to Q6 where the crash model does not
 // reach: Pebble on the operating system's files.
 func TestQueue_KillLosesNothing(t *testing.T) {
 	kills := 30

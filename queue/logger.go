@@ -11,7 +11,7 @@ import (
 // cannot go on, such as a commit or a change of its manifest on a full disk. Its
 // own logger ends the process there, and one that returned would be worse: the
 // synced write would return nil and be gone after the next start (measured). So
-// Fatalf does not return: in a goroutine of ours it panics, and recoverFatal
+// Fatalf does not return: in a goroutine of ours it panics, and answered
 // turns that into an error; one of Pebble's ends there, with its deferred
 // functions. In both cases the engine has failed.
 type pebbleLogger struct {
@@ -44,13 +44,31 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// recoverFatal turns the panic of Fatalf into an error.
-func recoverFatal(err *error) {
-	switch p := recover().(type) {
-	case nil:
-	case pebbleFatal:
-		*err = errors.Join(*err, p.err)
-	default:
-		panic(p)
+// answered calls f, which uses a database, and makes an error of a Fatalf in it.
+func answered(f func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case pebbleFatal:
+			err = errors.Join(err, p.err)
+		default:
+			panic(p)
+		}
+	}()
+	return f()
+}
+
+// ours reports whether answered is among the callers.
+func ours() bool {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if f.Function == "spoolfs/queue.answered" {
+			return true
+		}
+		if !more {
+			return false
+		}
 	}
 }

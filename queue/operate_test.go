@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,5 +237,78 @@ func TestQueue_UsersSurviveRestart(t *testing.T) {
 	defer q.Close()
 	if got := q.users[7]; got != want || q.stored != want {
 		t.Errorf("after the restart user 7 has %+v of %+v, want %+v", got, q.stored, want)
+	}
+}
+
+// TestQueue_LimitsChange: limits that are lower or higher than before touch
+// nothing that is stored (D12).
+func TestQueue_LimitsChange(t *testing.T) {
+	dir := t.TempDir()
+	stored := messages(NewFileID(), 100)
+	for _, step := range []struct {
+		limit uint64
+		add   []Message
+		want  error
+	}{
+		{0, stored, nil},
+		{10, messages(NewFileID(), 1), ErrFull},
+		{1000, messages(NewFileID(), 1), nil},
+	} {
+		q, _, err := Open(dir, Options{Limits: Limits{Messages: step.limit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := q.Route("default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Append(step.add); !errors.Is(err, step.want) {
+			t.Errorf("append with a limit of %d: %v, want %v", step.limit, err, step.want)
+		}
+		checkScan(t, r)
+		if got := listed(t, r, Pending, Place{}); !slices.Equal(got[:len(stored)], messageIDs(stored)) {
+			t.Errorf("with a limit of %d there are %d messages", step.limit, len(got))
+		}
+		if step.want != nil { // what is stored leaves as ever
+			if err := r.Ack(leaseAll(t, r, 5)...); err != nil {
+				t.Fatal(err)
+			}
+			stored = stored[5:]
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestQueue_RestartRepeatsNothing: what was settled before a clean stop does not
+// come back (D16), and what was not is all there (D13).
+func TestQueue_RestartRepeatsNothing(t *testing.T) {
+	dir := t.TempDir()
+	ms := messages(NewFileID(), 50)
+	for i := 0; i < len(ms); i += 10 {
+		q, _, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := q.Route("default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := r.Append(ms); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := listed(t, r, Pending, Place{}); !slices.Equal(got, messageIDs(ms[i:])) {
+			t.Errorf("after %d acks there are %d messages", i, len(got))
+		}
+		leases := leaseAll(t, r, min(20, len(ms)-i)) // of which ten are settled
+		if err := r.Ack(leases[:10]...); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -99,12 +99,13 @@ func (r *Route) compact() error {
 }
 
 // compact rewrites what lies in a range of keys, without what is deleted.
-func (e *engine) compact(ctx context.Context, lo, hi []byte) (err error) {
-	defer recoverFatal(&err)
-	if err := e.db.Compact(ctx, lo, hi, false); err != nil {
+func (e *engine) compact(ctx context.Context, lo, hi []byte) error {
+	return answered(func() error {
+		if err := e.db.Compact(ctx, lo, hi, false); err != nil {
+			return err
+		}
+		// Deletions leave the memory table, and its log the disk.
+		_, err := e.db.AsyncFlush()
 		return err
-	}
-	// Deletions leave the memory table, and its log the disk.
-	_, err = e.db.AsyncFlush()
-	return err
+	})
 }
