@@ -343,6 +343,8 @@ func TestFS_FlushIsAllOrNothing(t *testing.T) {
 // formatFunc is a Format whose faults are written by a test.
 type formatFunc func([]byte, ingest.Position) ingest.Result
 
+func (formatFunc) Whole() bool { return false }
+
 func (f formatFunc) Decode(data []byte, at ingest.Position) ingest.Result { return f(data, at) }
 
 // TestFS_Unlink: what close or fsync has promised stays (G1); the rest goes.

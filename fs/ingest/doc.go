@@ -2,7 +2,8 @@
 // clock, no log, no randomness, so that whoever has the bytes can decode them
 // again and get the same.
 //
-// There is one [Format] so far: [Sarracenia], one record a line.
+// There are two kinds of [Format]: [Sarracenia] has one record a line, and of
+// [Raw] the file is the message. What follows is of the first.
 //
 //	a line ──▶ text ──────▶ record ───────▶ fields ────────▶ message
 //	     line end, BOM,   JSON, checked   without what     words, exchange,
@@ -34,6 +35,8 @@
 //     TestSarracenia_EverySplit, which wipes each piece after use.
 //   - I9: no input makes Decode panic. Proven by FuzzSarracenia_Decode.
 //   - I10: the package is pure. Proven by TestPackage_IsPure.
+//   - I11: a file of the format raw becomes one message with its very bytes.
+//     Proven by TestRaw_Decode.
 //
 // # What is left to others
 //

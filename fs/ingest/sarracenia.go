@@ -23,6 +23,9 @@ func NewSarracenia(opts SarraceniaOptions) *Sarracenia {
 	return &Sarracenia{opts: opts}
 }
 
+// Whole implements [Format].
+func (*Sarracenia) Whole() bool { return false }
+
 // Decode implements [Format]. Its cost is linear in len(data), whatever data
 // holds.
 func (f *Sarracenia) Decode(data []byte, at Position) Result {
