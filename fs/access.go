@@ -13,7 +13,92 @@ import (
 )
 
 // The mount is without default_permissions, so what a user may do is decided
-// here. See DESIGN.md, sections 4 and 6.
+// here and nowhere else:
+//
+//   - A name exists for its user alone, root included: see nameKey.
+//   - Directories are the same for all, and their modes decide.
+//   - Only root changes the owner of something, and that of a file only for
+//     show: the name stays with the user who made it.
+//   - Of the status tree, numbers are for everybody, and contents and commands
+//     for root and a group.
+
+// The bits of a mode, for one class of users.
+const (
+	mayRead   = 4
+	mayWrite  = 2
+	maySearch = 1
+)
+
+// allowsLocked reports whether a directory gives a caller all of some bits.
+func (d *dir) allowsLocked(c *fuse.Caller, bits uint32) bool {
+	mode := d.mode
+	switch {
+	case c.Uid == 0:
+		return true
+	case c.Uid == d.uid:
+		mode >>= 6
+	case mode>>3&7 == mode&7:
+		// No need to look for groups.
+	case inGroup(c, d.gid):
+		mode >>= 3
+	}
+	return mode&bits == bits
+}
+
+// mayUseLocked checks the bits of a directory, and that the caller gets there: the
+// kernel keeps what it knows of directories for all users, so that it does not
+// ask about each on the way.
+func (d *dir) mayUseLocked(c *fuse.Caller, bits uint32) error {
+	if !d.allowsLocked(c, bits) {
+		return syscall.EACCES
+	}
+	for ; d != nil; d = d.parent {
+		if !d.allowsLocked(c, maySearch) {
+			return syscall.EACCES
+		}
+	}
+	return nil
+}
+
+// mayMoveLocked checks that a caller may remove or rename a directory.
+func (d *dir) mayMoveLocked(c *fuse.Caller) error {
+	switch {
+	case d.standing || d.parent == nil:
+		return syscall.EPERM
+	case d.parent.mode&syscall.S_ISVTX != 0 && c.Uid != 0 && c.Uid != d.uid && c.Uid != d.parent.uid:
+		return syscall.EPERM
+	}
+	return d.parent.mayUseLocked(c, mayWrite)
+}
+
+// mayTouchLocked checks that a caller may change the attributes of a directory.
+func (d *dir) mayTouchLocked(c *fuse.Caller) error {
+	if d.standing || d.parent == nil || c.Uid != 0 && c.Uid != d.uid {
+		return syscall.EPERM
+	}
+	return nil
+}
+
+// mayTouchLocked checks that a caller may change the attributes of a file. One
+// who is not its user has it from an inherited descriptor.
+func (n *node) mayTouchLocked(c *fuse.Caller) error {
+	if c.Uid != 0 && c.Uid != n.key.uid {
+		return syscall.EPERM
+	}
+	return nil
+}
+
+// mayChown checks a change of owner and group of what belongs to owner.
+func mayChown(in *fuse.SetAttrIn, owner, group uint32) error {
+	c := &in.Caller
+	if uid, ok := in.GetUID(); ok && uid != owner && c.Uid != 0 {
+		return syscall.EPERM
+	}
+	if gid, ok := in.GetGID(); ok && gid != group && c.Uid != 0 && !inGroup(c, gid) {
+		return syscall.EPERM
+	}
+	return nil
+}
 
 // mayUse refuses a node of the status tree to those who may not look into it:
 // numbers are for everybody, contents and commands for operators.

@@ -7,142 +7,192 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// dirTimeout is how long the kernel may keep the attributes of directories.
+// dirTimeout is how long the kernel may keep what it knows of directories.
 // Without it each create costs two GETATTR.
 const dirTimeout = time.Minute
 
+// fileTimeout is how long it may keep the attributes of a new file.
+const fileTimeout = time.Second
+
 // dirMode lets everybody create and only root list: the names of others are
 // nobody's business.
-const dirMode = syscall.S_IFDIR | syscall.S_ISVTX | 0o733
+const dirMode = syscall.S_ISVTX | 0o733
 
 // GetAttr describes a node; with a handle, the file of that handle.
 func (fs *FS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if inStatus(in.NodeId) {
 		return fs.tree.getAttr(in, out)
 	}
-	if in.NodeId == rootNode {
-		fs.rootAttr(&out.Attr)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if d := fs.dirs[in.NodeId]; d != nil {
+		d.attrLocked(&out.Attr)
 		out.SetTimeout(dirTimeout)
 		return fuse.OK
 	}
-	hasHandle := in.Flags()&fuse.FUSE_GETATTR_FH != 0
-	n := fs.nodeOf(in.NodeId, in.Fh(), hasHandle)
+	n, h := fs.nodeLocked(in.NodeId, in.Fh(), in.Flags()&fuse.FUSE_GETATTR_FH != 0)
 	if n == nil {
 		return fuse.ENOENT
 	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	var h *handle
-	if hasHandle {
-		h = fs.handles[in.Fh()]
-	}
-	n.attrLocked(h, &out.Attr)
+	n.attrLocked(h.fileOrNil(), &out.Attr)
 	return fuse.OK
 }
 
-func (fs *FS) rootAttr(out *fuse.Attr) {
-	*out = fuse.Attr{Ino: rootNode, Mode: dirMode, Nlink: 2, Blksize: 4096}
-	out.SetTimes(&fs.started, &fs.started, &fs.started)
+// nodeLocked returns the node and the handle that a request is about. The node is
+// that of its handle, if it has one, since the kernel may know the node by the
+// number of one that is gone.
+func (fs *FS) nodeLocked(id, fh uint64, hasHandle bool) (*node, *handle) {
+	if hasHandle {
+		if h := fs.handles[fh]; h != nil {
+			return h.node, h
+		}
+	}
+	return fs.nodes[id], nil
 }
 
-// SetAttr truncates and takes mode, times and, from root, owners.
+func (h *handle) fileOrNil() *file {
+	if h == nil {
+		return nil
+	}
+	return h.file
+}
+
+// SetAttr truncates and takes mode, times and owners.
 func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if inStatus(in.NodeId) {
 		return fs.tree.setAttr(in, out)
 	}
-	if in.NodeId == rootNode {
-		return fuse.EPERM
+	fs.mu.Lock()
+	if d := fs.dirs[in.NodeId]; d != nil {
+		fs.mu.Unlock()
+		return fs.setDirAttr(d, in, out)
 	}
 	fh, hasHandle := in.GetFh()
-	n := fs.nodeOf(in.NodeId, fh, hasHandle)
-	if n == nil {
-		return fuse.ENOENT
+	n, h := fs.nodeLocked(in.NodeId, fh, hasHandle)
+	err := error(syscall.ENOENT)
+	if n != nil {
+		err = n.mayTouchLocked(&in.Caller)
 	}
-	// in.Uid would be the new owner.
-	if caller := in.Caller.Uid; n.key.uid != caller && caller != 0 {
-		return fuse.EPERM
+	fs.mu.Unlock()
+	if err != nil {
+		return fs.status(err)
 	}
 	if size, ok := in.GetSize(); ok {
-		if err := fs.setSize(n, in, int64(size)); err != nil {
+		if err := fs.setSize(n, h, in, int64(size)); err != nil {
 			return fs.status(err)
 		}
 	}
-	return fs.setOwner(n, in, out)
+	return fs.setFileAttr(n, h, in, out)
 }
 
-// setSize truncates. Without a handle, as truncate(2) sends it, it means a file
-// that this process alone has open, and of which nothing is promised yet (G1);
-// otherwise it does nothing. O_TRUNC comes with the OPEN, whose file is empty.
-func (fs *FS) setSize(n *node, in *fuse.SetAttrIn, size int64) error {
-	if fh, ok := in.GetFh(); ok {
-		if h := fs.handle(fh); h != nil && h.writer {
-			return fs.truncate(h, size)
+// setSize truncates. Without a handle, as truncate(2) sends it, it means a held
+// file, or a file that this process alone has open and of which nothing is
+// promised yet (G1); otherwise it does nothing. O_TRUNC comes with the OPEN.
+func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error {
+	if h != nil {
+		if !h.writer {
+			return syscall.EBADF
 		}
-		return syscall.EBADF
+		h.flushed.Store(0)
+		return fs.truncate(h.file, size)
 	}
 	fs.mu.Lock()
-	alone := len(n.handles) == 1
-	youngest := n.youngestLocked()
+	held, alone := n.held, len(n.handles) == 1
+	if held == nil && alone {
+		h = n.handles[0]
+	}
 	fs.mu.Unlock()
-	if !alone || youngest == nil || !sameProcess(youngest.thread, in.Pid) {
+	if held != nil {
+		if err := fs.truncate(held, size); err != nil {
+			return err
+		}
+		return fs.stageNew(held) // no close will come
+	}
+	if h == nil || !h.writer || h.process == 0 || h.process != fs.processOf(in.Pid) {
 		return nil
 	}
-	youngest.mu.Lock()
-	promised := youngest.stage != nil
-	youngest.mu.Unlock()
+	h.file.mu.Lock()
+	promised := h.file.stage != nil
+	h.file.mu.Unlock()
 	if promised {
 		return nil
 	}
-	return fs.truncate(youngest, size)
+	return fs.truncate(h.file, size)
 }
 
-// nodeOf returns the node that a request is about: that of its handle, if it has
-// one, since the kernel may know the node by the number of one that is gone.
-func (fs *FS) nodeOf(id, fh uint64, hasHandle bool) *node {
+func (fs *FS) setFileAttr(n *node, h *handle, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if hasHandle {
-		if h := fs.handles[fh]; h != nil {
-			return h.node
-		}
+	if err := mayChown(in, n.owner, n.gid); err != nil {
+		return fs.status(err)
 	}
-	return fs.nodes[id]
-}
-
-func (fs *FS) setOwner(n *node, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	uid, newUID := in.GetUID()
-	gid, newGID := in.GetGID()
-	if in.Caller.Uid != 0 && (newUID && uid != n.key.uid || newGID && gid != n.gid) {
-		return fuse.EPERM
+	if uid, ok := in.GetUID(); ok {
+		n.owner = uid
 	}
-	if newGID {
+	if gid, ok := in.GetGID(); ok {
 		n.gid = gid
-	}
-	// The owner of a name is who may see it; root may not give names away.
-	if newUID && uid != n.key.uid {
-		return fuse.EPERM
 	}
 	if mode, ok := in.GetMode(); ok {
 		n.mode = mode & 0o777
 	}
+	f := h.fileOrNil()
+	if f == nil {
+		f = n.youngestLocked()
+	}
 	if t, ok := in.GetMTime(); ok {
 		n.mtime = t
+		if f != nil {
+			f.modified.Store(0)
+		}
 	}
-	n.attrLocked(nil, &out.Attr)
+	n.attrLocked(f, &out.Attr)
 	return fuse.OK
+}
+
+// setDirAttr changes the mode and the owners of a directory, and stores them.
+func (fs *FS) setDirAttr(d *dir, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	fs.mu.Lock()
+	err := d.mayTouchLocked(&in.Caller)
+	if err == nil {
+		err = mayChown(in, d.uid, d.gid)
+	}
+	if err != nil {
+		fs.mu.Unlock()
+		return fs.status(err)
+	}
+	before := d.markLocked()
+	if uid, ok := in.GetUID(); ok {
+		d.uid = uid
+	}
+	if gid, ok := in.GetGID(); ok {
+		d.gid = gid
+	}
+	if mode, ok := in.GetMode(); ok {
+		d.mode = mode & 0o7777
+	}
+	if t, ok := in.GetMTime(); ok {
+		d.mtime = t
+	}
+	mark, route := d.markLocked(), d.routeLocked()
+	d.attrLocked(&out.Attr)
+	out.SetTimeout(dirTimeout)
+	fs.mu.Unlock()
+	if mark == before {
+		return fuse.OK
+	}
+	return fs.status(d.storeMark(route.queue, mark))
 }
 
 // Access answers access(2) and chdir(2). Other requests are checked where they
 // are served, since the mount is without default_permissions.
 func (fs *FS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
-	const read = 4
-	switch {
-	case inStatus(in.NodeId):
+	if inStatus(in.NodeId) {
 		return fs.tree.access(in)
-	case in.NodeId == rootNode && in.Mask&read != 0 && in.Uid != 0:
-		return fuse.EACCES
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if d := fs.dirs[in.NodeId]; d != nil {
+		return fs.status(d.mayUseLocked(&in.Caller, in.Mask))
 	}
 	return fuse.OK
 }
@@ -150,10 +200,11 @@ func (fs *FS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 // StatFs shows the store, as df prints it.
 func (fs *FS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	const block = 4096
-	space := fs.opts.Route.Space()
+	space, files := fs.opts.Route.Space(), uint64(fs.usage.files)
 	*out = fuse.StatfsOut{
 		Bsize: block, Frsize: block, NameLen: maxName,
 		Blocks: (space.Used + space.Free) / block, Bfree: space.Free / block, Bavail: space.Free / block,
+		Files: files, Ffree: files - min(files, uint64(fs.usage.held().files)),
 	}
 	return fuse.OK
 }

@@ -6,6 +6,9 @@ import (
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"spoolfs/queue"
 )
 
 // listing is what an open directory shows. The cookie of an entry is its inode
@@ -13,32 +16,40 @@ import (
 // has come or gone.
 type listing []fuse.DirEntry
 
-// OpenDir takes the listing. Only root may list the mount.
+// OpenDir takes the listing.
 func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if inStatus(in.NodeId) {
 		return fs.tree.openDir(in, out)
 	}
-	switch {
-	case in.NodeId != rootNode:
-		return fuse.ENOTDIR
-	case in.Uid != 0:
-		return fuse.EACCES
-	}
-	list := listing{{Name: statusDir, Ino: statusNode, Mode: syscall.S_IFDIR}}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	list = append(list, fs.listNamesLocked(in.Uid)...)
+	d, err := fs.dirLocked(in.NodeId)
+	if err == nil {
+		err = d.mayUseLocked(&in.Caller, mayRead)
+	}
+	if err != nil {
+		return fs.status(err)
+	}
+	list := fs.listLocked(d, in.Uid)
 	slices.SortFunc(list, func(a, b fuse.DirEntry) int { return cmp.Compare(a.Ino, b.Ino) })
 	out.Fh = in.Unique
 	fs.listings[out.Fh] = list
 	return fuse.OK
 }
 
-// listNamesLocked lists the names that exist for a user.
-func (fs *FS) listNamesLocked(uid uint32) listing {
+// listLocked lists what a user sees in a directory, but for what is hidden.
+func (fs *FS) listLocked(d *dir, uid uint32) listing {
 	var list listing
-	for key, n := range fs.names {
-		if key.uid == uid && fs.findLocked(key) != nil {
+	if d == fs.root {
+		list = append(list, fuse.DirEntry{Name: statusDir, Ino: statusNode, Mode: syscall.S_IFDIR})
+	}
+	for name, sub := range d.dirs {
+		if !sub.standing {
+			list = append(list, fuse.DirEntry{Name: name, Ino: sub.id, Mode: syscall.S_IFDIR})
+		}
+	}
+	for key, n := range d.nodes {
+		if key.uid == uid && d.dirs[key.name] == nil && n.isOpenLocked(fs.now()) {
 			list = append(list, fuse.DirEntry{Name: key.name, Ino: n.id, Mode: syscall.S_IFREG})
 		}
 	}
@@ -82,5 +93,212 @@ func (fs *FS) ReleaseDir(in *fuse.ReleaseIn) {
 	delete(fs.listings, in.Fh)
 }
 
-// FsyncDir has nothing to do: names are labels.
+// FsyncDir has nothing to do: the names of held files and directories are stored
+// with each change.
 func (fs *FS) FsyncDir(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.OK }
+
+// Mkdir makes a directory, which stays until its Rmdir. Files in it go where
+// those of its parent go.
+func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	if len(name) > maxName {
+		return fuse.Status(syscall.ENAMETOOLONG)
+	}
+	if inStatus(in.NodeId) {
+		return fuse.EPERM
+	}
+	fs.mu.Lock()
+	d, err := fs.mkdirLocked(in, name)
+	if err != nil {
+		fs.mu.Unlock()
+		return fs.status(err)
+	}
+	d.entryLocked(out)
+	mark := d.markLocked()
+	fs.mu.Unlock()
+	if err := d.storeMark(fs.opts.Route, mark); err != nil {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		fs.dropDirLocked(d)
+		return fs.status(err)
+	}
+	return fuse.OK
+}
+
+func (fs *FS) mkdirLocked(in *fuse.MkdirIn, name string) (*dir, error) {
+	parent, err := fs.changeableLocked(&in.InHeader)
+	if err != nil {
+		return nil, err
+	}
+	if parent.dirs[name] != nil || parent == fs.root && name == statusDir || fs.findLocked(&in.Caller, parent, name) != nil {
+		return nil, syscall.EEXIST
+	}
+	if len(parent.pathLocked(name)) > unix.PathMax {
+		return nil, syscall.ENAMETOOLONG
+	}
+	if err := fs.usage.take(in.Uid, holding{files: 1}); err != nil {
+		return nil, err
+	}
+	return fs.addDirLocked(parent, name, &fuse.Attr{Mode: in.Mode &^ in.Umask, Owner: in.Owner}), nil
+}
+
+// storeMark keeps a directory in the store, under the given mark.
+func (d *dir) storeMark(r *queue.Route, mark string) error {
+	if d.mark == nil {
+		d.mark = r.NewStage(queue.NewFileID(), queue.StageInfo{File: mark, UID: d.uid, Held: true})
+	}
+	d.mark.SetInfo(mark, true)
+	return d.mark.Put(0, nil)
+}
+
+// Rmdir removes an empty directory of a user.
+func (fs *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	if inStatus(in.NodeId) || in.NodeId == rootNode && name == statusDir {
+		return fuse.EPERM
+	}
+	fs.mu.Lock()
+	d, err := fs.rmdirLocked(in, name)
+	fs.mu.Unlock()
+	if err != nil {
+		return fs.status(err)
+	}
+	// The kernel keeps others out of it meanwhile.
+	return fs.status(fs.removeDir(d))
+}
+
+func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {
+	parent, err := fs.dirLocked(in.NodeId)
+	if err != nil {
+		return nil, err
+	}
+	d := parent.dirs[name]
+	switch {
+	case d != nil:
+	case fs.findLocked(&in.Caller, parent, name) != nil:
+		return nil, syscall.ENOTDIR
+	default:
+		return nil, syscall.ENOENT
+	}
+	if err := d.mayMoveLocked(&in.Caller); err != nil {
+		return nil, err
+	}
+	if !fs.isEmptyLocked(d) {
+		return nil, syscall.ENOTEMPTY
+	}
+	return d, nil
+}
+
+// removeDir removes a directory from the store and from the tree.
+func (fs *FS) removeDir(d *dir) error {
+	if d.mark != nil {
+		if err := d.mark.Discard(); err != nil {
+			return err
+		}
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.dropDirLocked(d)
+	return nil
+}
+
+// dirMove is where a directory is to go.
+type dirMove struct {
+	in   *fuse.RenameIn
+	name string
+}
+
+// renameDir moves a directory with all that is in it.
+func (fs *FS) renameDir(d, to *dir, m *dirMove) error {
+	fs.mu.Lock()
+	over, err := fs.planDirLocked(d, to, m)
+	fs.mu.Unlock()
+	if err != nil || over == d {
+		return err
+	}
+	if over != nil {
+		if err := fs.removeDir(over); err != nil {
+			return err
+		}
+	}
+	fs.mu.Lock()
+	from, name := d.parent, d.name
+	fs.placeDirLocked(d, to, m.name)
+	fs.mu.Unlock()
+	if err := fs.restamp(d); err != nil {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		fs.placeDirLocked(d, from, name)
+		return err
+	}
+	return nil
+}
+
+// planDirLocked checks that a directory may move, and returns the one that it
+// replaces; itself if there is nothing to do.
+func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
+	c := &m.in.Caller
+	if err := d.mayMoveLocked(c); err != nil {
+		return nil, err
+	}
+	over := to.dirs[m.name]
+	switch {
+	case over == d:
+		return d, nil
+	case to == fs.root && m.name == statusDir:
+		return nil, syscall.EPERM
+	case to.isWithinLocked(d):
+		return nil, syscall.EINVAL
+	case over != nil && m.in.Flags&unix.RENAME_NOREPLACE != 0:
+		return nil, syscall.EEXIST
+	case over == nil && fs.findLocked(c, to, m.name) != nil:
+		return nil, syscall.ENOTDIR
+	case over == nil:
+		return nil, nil
+	case !fs.isEmptyLocked(over):
+		return nil, syscall.ENOTEMPTY
+	}
+	return over, over.mayMoveLocked(c)
+}
+
+func (fs *FS) placeDirLocked(d, to *dir, name string) {
+	delete(d.parent.dirs, d.name)
+	d.parent.mtime = fs.now()
+	d.parent, d.name = to, name
+	if to.dirs == nil {
+		to.dirs = map[string]*dir{}
+	}
+	to.dirs[name] = d
+	to.mtime = fs.now()
+}
+
+// restamp stores the new paths of a directory that has moved and of all that is
+// held in it. If it fails, or the process ends, in the midst of that, the store
+// has some under the old path.
+func (fs *FS) restamp(d *dir) error {
+	fs.mu.Lock()
+	mark, route := d.markLocked(), d.routeLocked()
+	labels := map[*file]string{}
+	for key, n := range d.nodes {
+		if n.held != nil {
+			labels[n.held] = d.pathLocked(key.name)
+		}
+	}
+	subs := make([]*dir, 0, len(d.dirs))
+	for _, sub := range d.dirs {
+		subs = append(subs, sub)
+	}
+	fs.mu.Unlock()
+	if err := d.storeMark(route.queue, mark); err != nil {
+		return err
+	}
+	for f, label := range labels {
+		if err := fs.relabel(f, label); err != nil {
+			return err
+		}
+	}
+	for _, sub := range subs {
+		if err := fs.restamp(sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}

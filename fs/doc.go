@@ -10,16 +10,34 @@
 //   - F2: what one open file description wrote is one file, whoever inherited
 //     it, and enters the queue at its RELEASE, all or nothing (G2).
 //     Proven by TestMount_Writers of package integration.
-//   - F3: each open of a name for writing is a file of its own. Two processes
-//     that write "the same" name cannot harm each other.
+//   - F3: each open of an ordinary name for writing is a file of its own. Two
+//     processes that write "the same" name cannot harm each other.
 //     Proven by TestFS_OpensAreSeparate.
-//   - F4: the directory lists only what is open now (G7).
-//     Proven by TestMount_Writers.
-//   - F5: another user's name does not exist (G12).
-//     Proven by TestFS_NamesArePrivate.
+//   - F4: the directory lists only what is open or held now, and the directories
+//     of users (G7). Proven by TestMount_Writers.
+//   - F5: another user's name does not exist (G12). Who may do what is decided in
+//     access.go alone. Proven by TestFS_NamesArePrivate and TestDir_Modes.
 //   - F6: a handler never returns EINTR, and never waits for anything but the
 //     disk of the store (G5). Proven by TestMount_WritersDoNotWaitForBroker of
 //     package integration.
+//   - F7: a file of a line format that stays open is committed in instalments of
+//     whole lines; its messages are published once, whatever happens.
+//     Proven by TestInstalment_Linger, TestInstalment_BySize and
+//     TestInstalment_AfterRestart.
+//   - F8: a held name is one real file, durable at each close and fsync, and
+//     published, all or nothing, when it is renamed to an ordinary name.
+//     Proven by TestHeld_IsARealFile, TestHeld_CloseIsDurable and
+//     TestHeld_RenamedWhileOpen.
+//   - F9: after its close a file can still be used by path for a second, by the
+//     process that wrote it and by no other. Proven by TestGrace_IsForTheWriter.
+//   - F10: directories of users stay until they are removed, across restarts.
+//     Proven by TestDir_Tree and TestDir_SurvivesRestart.
+//   - F11: what is not the whole of what its writer had to say is set aside as a
+//     partial file and not published: a torn last line, a file that is a message
+//     and whose writer was killed, a held file that nobody renames.
+//     Proven by TestFS_BadLines, TestFS_KilledWriter and TestHeld_Abandoned.
+//   - F12: memory is bounded, for all and for each user.
+//     Proven by TestUsage_UserShare.
 //
 // # Stage and commit
 //
@@ -30,17 +48,43 @@
 // place; the RELEASE, which comes once for an open file description, makes it
 // ready. A FLUSH costs in proportion to the bytes that are new.
 //
+// # Names
+//
+// A name is a node as long as there is something behind it: a handle, a held
+// file, or the grace second of a process. What a name means depends on who asks:
+//
+//	                         its user's other   the process    other
+//	the file is              processes          that wrote it  users
+//	open, or held            exists             exists         –
+//	flushed, RELEASE to come –                  exists         –
+//	closed, for a second     –                  exists         –
+//
+// A flush is taken for a close for closedTime; then the descriptor must have been
+// a duplicate, and the name exists again. A program that has written a name gets
+// EEXIST if it creates it with O_EXCL within the second.
+//
+// A name that is held (isHeld) leads to one file. When it is renamed to an
+// ordinary name, the node stays and the file becomes an ordinary one, which is
+// committed when nobody has it open for writing any more. A file in which there
+// is no message at all is refused with EBADMSG, and stays held; one that holds
+// messages is published, and what is bad in it set aside. An ordinary file that is
+// renamed to a held name stays an ordinary file.
+//
+// Held files and directories are stages of the queue, with their path as name; of
+// a directory, "//" and its mode and group follow. So they are there again after a
+// restart. The mode and times of held files are not.
+//
 // # Node ids and handles
 //
 // They are numbers of our own making and not positions in tables, and a file
 // handle is the unique id of the request that opened it, so that a process can
-// take over a connection from another. Nodes live as long as a file is open on
-// them; no lookup counts are kept, since a FORGET may never come.
+// take over a connection from another. No lookup counts are kept, since a FORGET
+// may never come.
 //
 // # Locks
 //
-// FS.mu guards the tables and is never held during I/O. handle.mu guards the
-// bytes of one file and is held while they are staged, so that only requests on
-// the same file wait for the disk. FS.mu may be taken under handle.mu, not the
-// other way round.
+// FS.mu guards the tables and is never held during I/O, /proc apart. file.mu
+// guards the bytes of one file and is held while they are staged, so that only
+// requests on the same file wait for the disk. FS.mu may be taken under file.mu,
+// not the other way round; usage.mu is taken last.
 package fs

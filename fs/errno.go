@@ -17,6 +17,16 @@ var (
 	// errFileLimit says that a file would get larger than FileLimit.
 	errFileLimit = errors.New("file is over the size limit")
 
+	// errOpenLimit says that as many files are open or held as may be.
+	errOpenLimit = errors.New("too many files are open or held")
+
+	// errUserLimit says that a user has as much open or held, or in memory, as
+	// one user may.
+	errUserLimit = errors.New("user has too much open or held")
+
+	// errNoMessage says that nothing in a held file is a message.
+	errNoMessage = errors.New("no message in the file")
+
 	// errBufferLimit says that all open files together hold too much.
 	errBufferLimit = errors.New("open files hold too many bytes")
 )
@@ -32,7 +42,11 @@ func (fs *FS) status(err error) fuse.Status {
 		return fuse.EROFS
 	case errors.Is(err, errFileLimit):
 		return fuse.Status(syscall.EFBIG)
-	case errors.Is(err, queue.ErrUserShare):
+	case errors.Is(err, errNoMessage):
+		return fuse.Status(syscall.EBADMSG)
+	case errors.Is(err, errOpenLimit):
+		return fuse.Status(syscall.ENFILE)
+	case errors.Is(err, queue.ErrUserShare), errors.Is(err, errUserLimit):
 		return fuse.Status(syscall.EDQUOT)
 	case errors.Is(err, queue.ErrFull), errors.Is(err, queue.ErrDiskFull),
 		errors.Is(err, errBufferLimit), errors.Is(err, syscall.ENOSPC):

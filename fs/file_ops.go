@@ -10,90 +10,146 @@ import (
 // stage all the same, and EINTR from close(2) would leave a writer not knowing
 // whether its messages are safe (F6).
 
-// Create makes a file of its own under a name.
+// Create makes a file under a name.
 func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	if inStatus(in.NodeId) || in.NodeId != rootNode {
+	switch {
+	case inStatus(in.NodeId):
 		return fuse.EACCES
-	}
-	if err := checkName(name); err != nil {
-		return fs.status(err)
+	case len(name) > maxName:
+		return fuse.Status(syscall.ENAMETOOLONG)
 	}
 	// Refused here a writer notices; errors of close are lost on shells.
 	if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
 		return fs.status(err)
 	}
+	p := fs.processOf(in.Pid)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if fs.draining {
-		return fs.status(errDraining)
+	h, err := fs.createLocked(in, name)
+	if err != nil {
+		return fs.status(err)
 	}
-	key := nameKey{in.Uid, name}
-	if fs.findLocked(key) != nil && in.Flags&syscall.O_EXCL != 0 {
-		return fuse.Status(syscall.EEXIST)
-	}
-	n := fs.newNodeLocked(fs.nextNode.Add(1), key, in.Gid, in.Mode&^in.Umask)
-	fs.nameLocked(n, key)
-	h := fs.openLocked(n, &in.InHeader, true)
-	out.NodeId, out.Fh, out.OpenFlags = n.id, h.fh, fuse.FOPEN_DIRECT_IO
-	n.attrLocked(h, &out.Attr)
+	h.process = p
+	out.NodeId, out.Fh, out.OpenFlags = h.node.id, h.fh, fuse.FOPEN_DIRECT_IO
+	h.node.attrLocked(h.file, &out.Attr)
+	// Programs look at what they have just made. Whoever else opens the name
+	// looks it up, and gets the attributes anew.
+	out.SetAttrTimeout(fileTimeout)
 	return fuse.OK
 }
 
-// openLocked makes a handle. Its number is that of the request.
-func (fs *FS) openLocked(n *node, in *fuse.InHeader, writer bool) *handle {
-	h := &handle{fh: in.Unique, node: n, writer: writer, thread: in.Pid, uid: in.Uid}
-	n.handles = append(n.handles, h)
-	fs.handles[h.fh] = h
-	return h
+func (fs *FS) createLocked(in *fuse.CreateIn, name string) (*handle, error) {
+	d, err := fs.changeableLocked(&in.InHeader)
+	if err != nil {
+		return nil, err
+	}
+	if d.dirs[name] != nil || d == fs.root && name == statusDir {
+		return nil, syscall.EISDIR
+	}
+	n := fs.findLocked(&in.Caller, d, name)
+	if n != nil && (in.Flags&syscall.O_EXCL != 0 || n.held != nil) {
+		return nil, syscall.EEXIST // the kernel has looked it up: it is new
+	}
+	held := isHeld(name)
+	files := int64(1)
+	if held {
+		files++ // it stays when the handle goes
+	}
+	if err := fs.usage.take(in.Uid, holding{files: files}); err != nil {
+		return nil, err
+	}
+	key := nameKey{in.Uid, name}
+	attr := &fuse.Attr{Mode: in.Mode &^ in.Umask, Owner: in.Owner}
+	n = fs.newNodeLocked(fs.nextNode.Add(1), d, key, attr)
+	fs.nameLocked(n, d, key)
+	f := fs.newFile(in.Uid, d.routeLocked(), d.pathLocked(name))
+	if held {
+		f.held = true
+		fs.holdLocked(n, f)
+	}
+	return fs.openLocked(n, f, &in.InHeader, true), nil
 }
 
-// Open makes a file of its own, or, for reading only, joins the one that was
-// opened last.
+// changeableLocked returns the directory of a request that makes something in it.
+func (fs *FS) changeableLocked(in *fuse.InHeader) (*dir, error) {
+	if fs.draining {
+		return nil, errDraining
+	}
+	d, err := fs.dirLocked(in.NodeId)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.mayUseLocked(&in.Caller, mayWrite)
+}
+
+// Open makes a file of its own, or joins the held file. For reading only, it joins
+// the file that was opened last.
 func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if inStatus(in.NodeId) {
 		return fs.tree.open(in, out)
 	}
 	writer := in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY
+	var p process
+	if writer {
+		if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
+			return fs.status(err)
+		}
+		p = fs.processOf(in.Pid)
+	}
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
+	n, f, err := fs.openableLocked(in, writer)
+	if err == nil {
+		err = fs.usage.take(in.Uid, holding{files: 1})
+	}
+	if err != nil {
+		fs.mu.Unlock()
+		return fs.status(err)
+	}
+	h := fs.openLocked(n, f, &in.InHeader, writer)
+	h.process = p
+	shared := n.held == f
+	fs.mu.Unlock()
+	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO
+	if shared && writer && in.Flags&syscall.O_TRUNC != 0 {
+		if err := fs.truncate(f, 0); err != nil {
+			fs.release(h)
+			return fs.status(err)
+		}
+	}
+	return fuse.OK
+}
+
+// openableLocked returns the node and the file that an OPEN gets.
+func (fs *FS) openableLocked(in *fuse.OpenIn, writer bool) (*node, *file, error) {
 	if fs.draining && writer {
-		return fs.status(errDraining)
+		return nil, nil, errDraining
 	}
 	n := fs.nodes[in.NodeId]
+	own := n != nil && n.key.uid == in.Uid
 	switch {
-	case n == nil && !writer:
-		return fuse.ENOENT
+	case fs.dirs[in.NodeId] != nil:
+		return nil, nil, syscall.EISDIR
+	case own && n.held != nil:
+		return n, n.held, nil
+	case !writer && (!own || !n.isOpenLocked(fs.now())):
+		return nil, nil, syscall.ENOENT
+	case !writer:
+		return n, n.youngestLocked(), nil
 	case n == nil:
 		// Between the LOOKUP and this request the last handle was released.
 		// ESTALE would reach the writer, so it gets a fresh file; only its name
 		// is not known any more.
-		n = fs.newNodeLocked(in.NodeId, nameKey{uid: in.Uid}, in.Gid, 0o600)
-	case n.key.uid != in.Uid:
+		n = fs.namelessLocked(in.NodeId, &in.InHeader)
+	case !own:
 		// Another user came by. The kernel's number for it stays the other's;
 		// requests with a handle find the right node.
-		n = fs.newNodeLocked(fs.nextNode.Add(1), nameKey{uid: in.Uid}, in.Gid, 0o600)
+		n = fs.namelessLocked(fs.nextNode.Add(1), &in.InHeader)
 	}
-	h := fs.openLocked(n, &in.InHeader, writer)
-	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO
-	return fuse.OK
+	return n, fs.newFile(in.Uid, n.dir.routeLocked(), n.dir.pathLocked(n.key.name)), nil
 }
 
-func (fs *FS) handle(fh uint64) *handle {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return fs.handles[fh]
-}
-
-// writerOf returns the file that a request means: its own handle's, or for a
-// reader the youngest of the name.
-func (fs *FS) writerOf(fh uint64) *handle {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	h := fs.handles[fh]
-	if h != nil && !h.writer {
-		return h.node.youngestLocked()
-	}
-	return h
+func (fs *FS) namelessLocked(id uint64, in *fuse.InHeader) *node {
+	return fs.newNodeLocked(id, fs.root, nameKey{uid: in.Uid}, &fuse.Attr{Mode: 0o600, Owner: in.Owner})
 }
 
 // Write stores data in memory.
@@ -101,28 +157,30 @@ func (fs *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, f
 	if inStatus(in.NodeId) {
 		return fs.tree.write(in, data)
 	}
-	h := fs.handle(in.Fh)
-	if h == nil || !h.writer {
-		return 0, fuse.EBADF
+	h, err := fs.writerHandle(in.Fh)
+	if err == nil {
+		h.flushed.Store(0)
+		err = fs.write(h.file, chunk{data, int64(in.Offset), in.Flags&syscall.O_APPEND != 0, in.Pid})
 	}
-	if err := fs.write(h, data, int64(in.Offset), in.Flags&syscall.O_APPEND != 0); err != nil {
+	if err != nil {
 		return 0, fs.status(err)
 	}
 	return uint32(len(data)), fuse.OK
 }
 
-// Read returns what was written, until the file is released.
+// Read returns what was written, as long as somebody has it open.
 func (fs *FS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	if inStatus(in.NodeId) {
 		return fs.tree.read(in, len(buf))
 	}
-	h := fs.writerOf(in.Fh)
+	h := fs.handle(in.Fh)
 	if h == nil {
-		return fuse.ReadResultData(nil), fuse.OK
+		return nil, fuse.EBADF
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := copy(buf, part(h.buf, in.Offset, len(buf)))
+	n, err := fs.read(h.file, buf, int64(in.Offset))
+	if err != nil {
+		return nil, fs.status(err)
+	}
 	return fuse.ReadResultData(buf[:n]), fuse.OK
 }
 
@@ -136,32 +194,54 @@ func part(b []byte, offset uint64, n int) []byte {
 }
 
 // Flush comes at each close of each descriptor of the file. See the package
-// document.
+// document. The name is free for others from then on.
 func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
-	if inStatus(in.NodeId) {
-		return fuse.OK
+	h, err := fs.writerHandle(in.Fh)
+	if err != nil {
+		return fuse.OK // of a reader, or of the status tree
 	}
-	return fs.sync(in.Fh, true)
+	fs.noteEnding(h.file, &in.InHeader)
+	if err := fs.stageNew(h.file); err != nil {
+		fs.errors.Add(1)
+		return fs.status(err)
+	}
+	h.flushed.Store(fs.now().UnixNano())
+	return fuse.OK
+}
+
+// noteEnding notes that the process that wrote last to a file, which is a message
+// as a whole, is ended by a signal: what it wrote is not the whole.
+func (fs *FS) noteEnding(f *file, in *fuse.InHeader) {
+	if !f.route.format.Whole() {
+		return
+	}
+	switch fs.endingOf(in.Pid, in.Uid) {
+	case endingUnknown:
+		fs.unknown.Add(1)
+	case endingKilled:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		// A child that was killed may have inherited the descriptor and no
+		// more. A thread that is gone was one of the process that dies.
+		last := fs.processOf(f.writer)
+		if f.killed || f.held || f.end() == 0 || last != 0 && last != fs.processOf(in.Pid) {
+			return
+		}
+		f.killed, f.dirty, f.changed = true, true, 0
+	}
 }
 
 // Fsync promises as much as Flush, but is no close.
 func (fs *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
-	if inStatus(in.NodeId) {
-		return fuse.OK
-	}
-	return fs.sync(in.Fh, false)
-}
-
-func (fs *FS) sync(fh uint64, closing bool) fuse.Status {
-	h := fs.handle(fh)
-	if h == nil || !h.writer {
-		return fuse.OK
-	}
-	err := fs.stageNew(h, closing)
+	h, err := fs.writerHandle(in.Fh)
 	if err != nil {
-		fs.errors.Add(1)
+		return fuse.OK
 	}
-	return fs.status(err)
+	if err := fs.stageNew(h.file); err != nil {
+		fs.errors.Add(1)
+		return fs.status(err)
+	}
+	return fuse.OK
 }
 
 // Release comes once, after the last close, and late: close(2) does not wait
@@ -169,28 +249,26 @@ func (fs *FS) sync(fh uint64, closing bool) fuse.Status {
 func (fs *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if inStatus(in.NodeId) {
 		fs.tree.release(in.Fh)
-		return
+	} else if h := fs.handle(in.Fh); h != nil {
+		fs.release(h)
 	}
-	h := fs.handle(in.Fh)
-	if h == nil {
-		return
-	}
-	fs.finish(h)
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	delete(fs.handles, h.fh)
-	h.node.removeLocked(h)
-	if len(h.node.handles) == 0 {
-		fs.dropLocked(h.node)
-	}
-	fs.checkIdleLocked()
 }
 
-func (n *node) removeLocked(h *handle) {
-	for i, o := range n.handles {
-		if o == h {
-			n.handles = append(n.handles[:i], n.handles[i+1:]...)
-			return
-		}
+func (fs *FS) release(h *handle) {
+	f := h.file
+	fs.mu.Lock()
+	f.handles--
+	if h.writer {
+		f.writers--
 	}
+	last := h.writer && f.writers == 0
+	fs.mu.Unlock()
+	if last {
+		fs.finish(f)
+	} else {
+		fs.letGo(f)
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.closeLocked(h)
 }

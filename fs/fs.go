@@ -19,24 +19,48 @@ type FS struct {
 
 	opts    Options
 	started time.Time
+	usage   usage
 	tree    *statusTree // of .status; requests on its nodes are handed to it
+
+	// now and processOf are time.Now and processOf, except in tests.
+	now       func() time.Time
+	processOf func(thread uint32) process
+
+	// wrap, if not nil, stands between the connection and the handlers, in tests.
+	wrap func(fuse.RawFileSystem) fuse.RawFileSystem
+
+	// seesAll says that we may see how processes of other users end.
+	seesAll bool
 
 	// large holds a token for each large file that is being staged.
 	large chan struct{}
 
+	// overdue are the held files whose setting aside has failed. Used by tend only.
+	overdue []*file
+
 	nextNode atomic.Uint64
-	buffered atomic.Int64
 	files    atomic.Uint64
 	messages atomic.Uint64
 	dead     atomic.Uint64
+	partial  atomic.Uint64
+	unknown  atomic.Uint64
 	errors   atomic.Uint64
 	panics   atomic.Uint64
 
 	mu       sync.Mutex
+	root     *dir
+	dirs     map[uint64]*dir
 	nodes    map[uint64]*node
-	names    map[nameKey]*node
+	held     map[*node]bool
 	handles  map[uint64]*handle
 	listings map[uint64]listing
+
+	// expiries says when grace seconds end, in order. stale are the nodes that
+	// have ended and that the kernel still knows; prune tells it, and is nil
+	// where that cannot be told.
+	expiries []expiry
+	stale    []uint64
+	prune    func(nodes []uint64) fuse.Status
 
 	// draining refuses new files. idle is closed when no file is open for
 	// writing any more; nil if nobody waits.
@@ -67,15 +91,30 @@ func New(opts Options) (*FS, error) {
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
 		opts:          opts,
 		started:       time.Now(),
+		now:           time.Now,
+		processOf:     processOf,
+		seesAll:       seesEndings(),
+		dirs:          map[uint64]*dir{},
 		nodes:         map[uint64]*node{},
-		names:         map[nameKey]*node{},
+		held:          map[*node]bool{},
 		handles:       map[uint64]*handle{},
 		listings:      map[uint64]listing{},
 		large:         make(chan struct{}, maxLarge),
 	}
+	fs.usage = usage{
+		files: opts.OpenLimit, bytes: opts.BufferLimit, share: opts.UserShare, users: map[uint32]holding{},
+	}
+	fs.makeRoot()
 	fs.tree = newStatusTree(fs)
 	fs.nextNode.Store(firstNode)
 	return fs, nil
+}
+
+func (fs *FS) wrapped() fuse.RawFileSystem {
+	if fs.wrap == nil {
+		return fs
+	}
+	return fs.wrap(fs)
 }
 
 // String names the file system in messages of go-fuse.
@@ -117,4 +156,14 @@ func (fs *FS) recovered(cause any) fuse.Status {
 	fs.opts.Logger.Error("bug: a request panicked and was answered with EIO",
 		"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	return fuse.EIO
+}
+
+// guard runs what has no request to answer. A bug in it costs that one run.
+func (fs *FS) guard(f func()) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			fs.recovered(cause)
+		}
+	}()
+	f()
 }

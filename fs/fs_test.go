@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,13 +20,13 @@ import (
 // harms what the first wrote.
 func TestFS_OpensAreSeparate(t *testing.T) {
 	r := newRig(t, Options{})
-	a := r.mustCreate(1, "f", 0)
+	a := r.as(1).mustCreate("f")
 	a.writeAt(line("a"), 0)
-	node, st := r.lookup(1, "f")
+	node, st := r.as(1).lookup("f")
 	if !st.Ok() || node != a.node {
 		t.Fatalf("lookup of an open name: node %d, %v", node, st)
 	}
-	b, st := r.open(1, node, syscall.O_WRONLY|syscall.O_APPEND)
+	b, st := r.as(1).openNode(node, syscall.O_WRONLY|syscall.O_APPEND)
 	if !st.Ok() {
 		t.Fatal(st)
 	}
@@ -44,7 +45,7 @@ func TestFS_OpensAreSeparate(t *testing.T) {
 // TestFS_OrderIsThatOfTheFlushes: FLUSH is the ticket (G6).
 func TestFS_OrderIsThatOfTheFlushes(t *testing.T) {
 	r := newRig(t, Options{})
-	a, b := r.mustCreate(1, "a", 0), r.mustCreate(1, "b", 0)
+	a, b := r.as(1).mustCreate("a"), r.as(1).mustCreate("b")
 	b.writeAt(line("b"), 0)
 	a.writeAt(line("a"), 0)
 	a.flush()
@@ -61,7 +62,7 @@ func TestFS_OrderIsThatOfTheFlushes(t *testing.T) {
 // RELEASE.
 func TestFS_FlushStages(t *testing.T) {
 	r := newRig(t, Options{})
-	f := r.mustCreate(1, "f", 0)
+	f := r.as(1).mustCreate("f")
 	f.flush() // the empty one of the shell
 	if s := r.stats(); s != (queue.Stats{}) {
 		t.Errorf("after an empty flush: %+v", s)
@@ -94,9 +95,9 @@ func TestFS_FlushStages(t *testing.T) {
 // again, so that many children with one descriptor cost in proportion.
 func TestFS_FlushCostsWhatIsNew(t *testing.T) {
 	r := newRig(t, Options{})
-	count := &counting{Format: r.fs.opts.Format}
-	r.fs.opts.Format = count
-	f := r.mustCreate(1, "f", 0)
+	count := &counting{Format: r.fs.root.route.format}
+	r.fs.root.route.format = count
+	f := r.as(1).mustCreate("f")
 	var want uint64
 	for i := range 100 {
 		text := line(fmt.Sprint(i))
@@ -125,7 +126,7 @@ func (c *counting) Decode(data []byte, at ingest.Position) ingest.Result {
 // replace what it staged.
 func TestFS_RewriteBeforeRelease(t *testing.T) {
 	r := newRig(t, Options{})
-	f := r.mustCreate(1, "f", 0)
+	f := r.as(1).mustCreate("f")
 	f.writeAt(line("1")+line("2"), 0)
 	f.flush()
 	f.writeAt(line("x"), 0)
@@ -148,7 +149,7 @@ func TestFS_LargeFile(t *testing.T) {
 	for len(text) < 6*pieceSize {
 		text += long[:len(long)/8] + "\n" + strings.Repeat(line("short"), 1000)
 	}
-	f := r.mustCreate(1, "f", 0)
+	f := r.as(1).mustCreate("f")
 	for at := 0; at < len(text); at += maxWrite {
 		if st := f.writeAt(text[at:min(at+maxWrite, len(text))], uint64(at)); !st.Ok() {
 			t.Fatal(st)
@@ -167,7 +168,7 @@ func TestFS_LargeFile(t *testing.T) {
 // TestFS_BadLines proves G4 for lines: a bad one is set aside with its reason.
 func TestFS_BadLines(t *testing.T) {
 	r := newRig(t, Options{})
-	f := r.mustCreate(7, "f", 0)
+	f := r.as(7).mustCreate("f")
 	f.writeAt(line("1")+"garbage\n"+line("2")+`{"torn`, 0)
 	f.close()
 	if got, want := r.bodies(), line("1")+line("2"); got != want {
@@ -180,42 +181,42 @@ func TestFS_BadLines(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%d %s %s %d %q", m.Line, m.Reason, m.File, m.UID, m.Body))
 	}
-	want := `2 not-json f 7 "garbage\n"` + "\n" + `4 torn-last-line f 7 "{\"torn"`
+	want := `2 not-json f 7 "garbage\n"`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("dead letters\n%s\nwant\n%s", s, want)
+	}
+	if got, want := r.partials(), []string{`f 7 torn-last-line "{\"torn"`}; !slices.Equal(got, want) {
+		t.Errorf("partial files %q, want %q", got, want)
 	}
 }
 
 // TestFS_NamesArePrivate proves F5.
 func TestFS_NamesArePrivate(t *testing.T) {
 	r := newRig(t, Options{})
-	mine := r.mustCreate(1, "f", 0)
+	mine := r.as(1).mustCreate("f")
 	mine.writeAt(line("mine"), 0)
 	for _, uid := range []uint32{2, 0} {
-		if _, st := r.lookup(uid, "f"); st != fuse.ENOENT {
+		if _, st := r.as(uid).lookup("f"); st != fuse.ENOENT {
 			t.Errorf("user %d looks it up: %v", uid, st)
 		}
-		h := r.header(uid, rootNode)
-		if st := r.fs.Unlink(nil, &h, "f"); st != fuse.ENOENT {
+		if st := r.as(uid).unlink("f"); st != fuse.ENOENT {
 			t.Errorf("user %d unlinks it: %v", uid, st)
 		}
-		f, st := r.create(uid, "f", syscall.O_EXCL)
+		f, st := r.as(uid).create("f", syscall.O_EXCL)
 		if !st.Ok() {
 			t.Errorf("user %d creates it: %v", uid, st)
 		}
 		f.close()
 	}
 	// A user who got hold of the node reads nothing and harms nothing.
-	theirs, st := r.open(2, mine.node, syscall.O_RDWR)
+	theirs, st := r.as(2).openNode(mine.node, syscall.O_RDWR)
 	if !st.Ok() || theirs.read(100) != "" {
 		t.Errorf("user 2 opens the node: %v", st)
 	}
 	theirs.writeAt(line("theirs"), 0)
 	theirs.close()
-	in := fuse.SetAttrIn{}
-	in.InHeader, in.Valid = r.header(2, mine.node), fuse.FATTR_SIZE
-	var out fuse.AttrOut
-	if st := r.fs.SetAttr(nil, &in, &out); st != fuse.EPERM {
+	cut := func(in *fuse.SetAttrIn) { in.Valid = fuse.FATTR_SIZE }
+	if st := r.as(2).setAttr(mine.node, cut); st != fuse.EPERM {
 		t.Errorf("user 2 truncates the node: %v", st)
 	}
 	mine.close()
@@ -224,30 +225,36 @@ func TestFS_NamesArePrivate(t *testing.T) {
 	}
 }
 
-// TestFS_ClosedNamesAreGone: once a file is flushed its name is free, though
-// its RELEASE is late.
+// TestFS_ClosedNamesAreGone: once a file is flushed its name is free for other
+// processes, though its RELEASE is late; and nothing stays in the tables.
 func TestFS_ClosedNamesAreGone(t *testing.T) {
 	r := newRig(t, Options{})
-	a := r.mustCreate(1, "f", syscall.O_EXCL)
-	if _, st := r.create(1, "f", syscall.O_EXCL); st != fuse.Status(syscall.EEXIST) {
+	u, other := r.as(1), r.as(1).process(2)
+	a := u.mustCreate("f")
+	if _, st := other.open("f", syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY); st != fuse.Status(syscall.EEXIST) {
 		t.Errorf("second exclusive create of an open name: %v", st)
 	}
 	a.writeAt(line("a"), 0)
 	a.flush()
-	if _, st := r.lookup(1, "f"); st != fuse.ENOENT {
+	if _, st := other.lookup("f"); st != fuse.ENOENT {
 		t.Errorf("lookup of a flushed name: %v", st)
 	}
-	b := r.mustCreate(1, "f", syscall.O_EXCL)
+	b, st := other.open("f", syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY)
+	if !st.Ok() {
+		t.Fatal(st)
+	}
 	a.release()
-	if node, st := r.lookup(1, "f"); !st.Ok() || node != b.node {
+	if node, st := other.lookup("f"); !st.Ok() || node != b.node {
 		t.Errorf("lookup after the older file's release: node %d, %v", node, st)
 	}
 	b.close()
-	if _, st := r.lookup(1, "f"); st != fuse.ENOENT {
+	if _, st := u.lookup("f"); st != fuse.ENOENT {
 		t.Errorf("lookup of a released name: %v", st)
 	}
-	if len(r.fs.nodes)+len(r.fs.names)+len(r.fs.handles) != 0 {
-		t.Errorf("left in the tables: %d nodes, %d names, %d handles", len(r.fs.nodes), len(r.fs.names), len(r.fs.handles))
+	r.pass(graceTime)
+	if len(r.fs.nodes)+len(r.fs.root.nodes)+len(r.fs.handles)+len(r.fs.expiries) != 0 {
+		t.Errorf("left in the tables: %d nodes, %d names, %d handles, %d expiries",
+			len(r.fs.nodes), len(r.fs.root.nodes), len(r.fs.handles), len(r.fs.expiries))
 	}
 }
 
@@ -255,14 +262,14 @@ func TestFS_ClosedNamesAreGone(t *testing.T) {
 // gets a fresh file and not ESTALE.
 func TestFS_OpenAfterRelease(t *testing.T) {
 	r := newRig(t, Options{})
-	a := r.mustCreate(1, "f", 0)
+	a := r.as(1).mustCreate("f")
 	a.close()
-	b, st := r.open(1, a.node, syscall.O_WRONLY)
+	b, st := r.as(1).openNode(a.node, syscall.O_WRONLY)
 	if !st.Ok() {
 		t.Fatal(st)
 	}
 	// Python's open calls fstat, and the kernel knows the node by its old number.
-	in := fuse.GetAttrIn{InHeader: r.header(1, a.node), Flags_: fuse.FUSE_GETATTR_FH, Fh_: b.fh}
+	in := fuse.GetAttrIn{InHeader: r.as(1).header(a.node), Flags_: fuse.FUSE_GETATTR_FH, Fh_: b.fh}
 	if st := r.fs.GetAttr(nil, &in, new(fuse.AttrOut)); !st.Ok() {
 		t.Errorf("fstat: %v", st)
 	}
@@ -280,24 +287,24 @@ func TestFS_OpenAfterRelease(t *testing.T) {
 // nobody was promised, and nothing else (G1).
 func TestFS_TruncateByPath(t *testing.T) {
 	r := newRig(t, Options{})
-	cut := func(f *file) {
+	cut := func(f *opened) {
 		in := fuse.SetAttrIn{}
-		in.InHeader, in.Valid = r.header(1, f.node), fuse.FATTR_SIZE
+		in.InHeader, in.Valid = r.as(1).header(f.node), fuse.FATTR_SIZE
 		if st := r.fs.SetAttr(nil, &in, new(fuse.AttrOut)); !st.Ok() {
 			t.Errorf("truncate: %v", st)
 		}
 	}
-	fresh := r.mustCreate(1, "fresh", 0)
+	fresh := r.as(1).mustCreate("fresh")
 	fresh.writeAt(line("cut"), 0)
 	cut(fresh)
 	fresh.close()
-	promised := r.mustCreate(1, "promised", 0)
+	promised := r.as(1).mustCreate("promised")
 	promised.writeAt(line("promised"), 0)
 	promised.flush()
 	cut(promised)
 	promised.close()
-	shared := r.mustCreate(1, "shared", 0)
-	other, st := r.open(1, shared.node, syscall.O_WRONLY)
+	shared := r.as(1).mustCreate("shared")
+	other, st := r.as(1).openNode(shared.node, syscall.O_WRONLY)
 	if !st.Ok() {
 		t.Fatal(st)
 	}
@@ -315,12 +322,12 @@ func TestFS_TruncateByPath(t *testing.T) {
 // promised before (G1, G2).
 func TestFS_FlushIsAllOrNothing(t *testing.T) {
 	r := newRig(t, Options{})
-	f := r.mustCreate(1, "f", 0)
+	f := r.as(1).mustCreate("f")
 	f.writeAt(line("promised"), 0)
 	f.flush()
 	pieces := 0
-	real := r.fs.opts.Format
-	r.fs.opts.Format = formatFunc(func(data []byte, at ingest.Position) ingest.Result {
+	real := r.fs.root.route.format
+	r.fs.root.route.format = formatFunc(func(data []byte, at ingest.Position) ingest.Result {
 		if pieces++; pieces == 3 {
 			panic("the daemon dies here")
 		}
@@ -334,7 +341,7 @@ func TestFS_FlushIsAllOrNothing(t *testing.T) {
 	if pieces != 3 {
 		t.Fatalf("decoded %d pieces", pieces)
 	}
-	r.fs.handle(f.fh).stage.Commit()
+	r.fs.handle(f.fh).file.stage.Commit()
 	if got, want := r.bodies(), line("promised"); got != want {
 		t.Errorf("published\n%.200s\nwant\n%s", got, want)
 	}
@@ -350,12 +357,11 @@ func (f formatFunc) Decode(data []byte, at ingest.Position) ingest.Result { retu
 // TestFS_Unlink: what close or fsync has promised stays (G1); the rest goes.
 func TestFS_Unlink(t *testing.T) {
 	r := newRig(t, Options{})
-	f := r.mustCreate(1, "f", 0)
+	f := r.as(1).mustCreate("f")
 	f.writeAt(line("promised"), 0)
 	f.flush()
 	f.writeAt(line("not promised"), uint64(len(line("promised"))))
-	h := r.header(1, rootNode)
-	if st := r.fs.Unlink(nil, &h, "f"); !st.Ok() {
+	if st := r.as(1).unlink("f"); !st.Ok() {
 		t.Fatal(st)
 	}
 	f.close()
@@ -367,18 +373,18 @@ func TestFS_Unlink(t *testing.T) {
 // TestFS_RenameOver: what had the new name goes on without one.
 func TestFS_RenameOver(t *testing.T) {
 	r := newRig(t, Options{})
-	a, b := r.mustCreate(1, "a", 0), r.mustCreate(1, "b", 0)
+	a, b := r.as(1).mustCreate("a"), r.as(1).mustCreate("b")
 	a.writeAt(line("a"), 0)
 	b.writeAt(line("b"), 0)
-	in := fuse.RenameIn{InHeader: r.header(1, rootNode), Newdir: rootNode}
+	in := fuse.RenameIn{InHeader: r.as(1).header(rootNode), Newdir: rootNode}
 	if st := r.fs.Rename(nil, &in, "a", "b"); !st.Ok() {
 		t.Fatal(st)
 	}
-	if node, st := r.lookup(1, "b"); !st.Ok() || node != a.node {
+	if node, st := r.as(1).lookup("b"); !st.Ok() || node != a.node {
 		t.Errorf("b is node %d, %v, want a's", node, st)
 	}
 	b.close()
-	if node, st := r.lookup(1, "b"); !st.Ok() || node != a.node {
+	if node, st := r.as(1).lookup("b"); !st.Ok() || node != a.node {
 		t.Errorf("after the old file's release b is node %d, %v, want a's", node, st)
 	}
 	a.close()
@@ -389,17 +395,15 @@ func TestFS_RenameOver(t *testing.T) {
 
 // TestFS_Refusals: what is refused has the errno that programs expect.
 func TestFS_Refusals(t *testing.T) {
-	r := newRig(t, Options{FileLimit: 100, BufferLimit: 150})
+	r := newRig(t, Options{FileLimit: 100, BufferLimit: 150, UserShare: 1})
 	for name, want := range map[string]syscall.Errno{
 		strings.Repeat("x", 256): syscall.ENAMETOOLONG,
-		".hidden":                syscall.EOPNOTSUPP,
-		"a.tmp":                  syscall.EOPNOTSUPP,
 	} {
-		if _, st := r.create(1, name, 0); st != fuse.Status(want) {
+		if _, st := r.as(1).create(name, 0); st != fuse.Status(want) {
 			t.Errorf("create %.10q: %v, want %v", name, st, want)
 		}
 	}
-	f, g := r.mustCreate(1, strings.Repeat("x", 255), 0), r.mustCreate(1, "g", 0)
+	f, g := r.as(1).mustCreate(strings.Repeat("x", 255)), r.as(1).mustCreate("g")
 	if st := f.writeAt("x", 100); st != fuse.Status(syscall.EFBIG) {
 		t.Errorf("write behind the limit: %v", st)
 	}
@@ -409,8 +413,8 @@ func TestFS_Refusals(t *testing.T) {
 	if st := g.writeAt(strings.Repeat("x", 60), 0); st != fuse.Status(syscall.ENOSPC) {
 		t.Errorf("write over the buffers: %v", st)
 	}
-	lines := r.mustCreate(1, "lines", 0)
-	lines.r.fs.handle(lines.fh).newlines = maxLines
+	lines := r.as(1).mustCreate("lines")
+	r.fs.handle(lines.fh).file.newlines = maxLines
 	if st := lines.writeAt("\n", 0); st != fuse.Status(syscall.EFBIG) {
 		t.Errorf("write of too many lines: %v", st)
 	}
@@ -420,7 +424,7 @@ func TestFS_Refusals(t *testing.T) {
 		t.Errorf("write after room was made: %v", st)
 	}
 	g.close()
-	in := fuse.OpenIn{InHeader: r.header(1, rootNode)}
+	in := fuse.OpenIn{InHeader: r.as(1).header(rootNode)}
 	if st := r.fs.OpenDir(nil, &in, new(fuse.OpenOut)); st != fuse.EACCES {
 		t.Errorf("a user lists the mount: %v", st)
 	}
@@ -429,13 +433,13 @@ func TestFS_Refusals(t *testing.T) {
 // TestFS_Drain: no new files, and those that are open are waited for.
 func TestFS_Drain(t *testing.T) {
 	r := newRig(t, Options{})
-	f := r.mustCreate(1, "f", 0)
+	f := r.as(1).mustCreate("f")
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := r.fs.Drain(short); err == nil {
 		t.Error("Drain with an open file returned nil")
 	}
-	if _, st := r.create(1, "g", 0); st != fuse.EROFS {
+	if _, st := r.as(1).create("g", 0); st != fuse.EROFS {
 		t.Errorf("create while draining: %v", st)
 	}
 	f.writeAt(line("f"), 0)
@@ -459,7 +463,7 @@ func TestFS_StatusSnapshot(t *testing.T) {
 		return bytes.Repeat([]byte("x"), n)
 	}}}})
 	look := func() (node, ino, size uint64) {
-		in := r.header(1, statusNode)
+		in := r.as(1).header(statusNode)
 		var out fuse.EntryOut
 		if st := r.fs.Lookup(nil, &in, "n", &out); !st.Ok() {
 			t.Fatal(st)
@@ -467,7 +471,7 @@ func TestFS_StatusSnapshot(t *testing.T) {
 		return out.NodeId, out.Attr.Ino, out.Attr.Size
 	}
 	first, ino, size := look()
-	f, st := r.open(1, first, syscall.O_RDONLY)
+	f, st := r.as(1).openNode(first, syscall.O_RDONLY)
 	if !st.Ok() {
 		t.Fatal(st)
 	}
@@ -478,7 +482,7 @@ func TestFS_StatusSnapshot(t *testing.T) {
 	if got := f.read(10); got != "x" {
 		t.Errorf("the open file reads %q", got)
 	}
-	if _, st := r.open(0, first, syscall.O_WRONLY); st != fuse.EACCES {
+	if _, st := r.as(0).openNode(first, syscall.O_WRONLY); st != fuse.EACCES {
 		t.Errorf("open for writing: %v", st)
 	}
 	f.release()

@@ -54,7 +54,7 @@ func (fs *FS) Mount(dir string) (*Mount, error) {
 		// go-fuse's way to say: it is mounted, serve this descriptor.
 		source = fmt.Sprintf("/dev/fd/%d", fd)
 	}
-	server, err := fuse.NewServer(fs, source, &fuse.MountOptions{
+	server, err := fuse.NewServer(fs.wrapped(), source, &fuse.MountOptions{
 		FsName: "spoolfs", Name: "spoolfs",
 		Options:  []string{"nosuid", "nodev", "noexec"},
 		MaxWrite: maxWrite, MaxBackground: maxBackground,
@@ -72,10 +72,14 @@ func (fs *FS) Mount(dir string) (*Mount, error) {
 		return nil, fmt.Errorf("mount on %q: %w%s", dir, err, mountAdvice())
 	}
 	m.server = server
+	fs.mu.Lock()
+	fs.prune = server.PruneNotify
+	fs.mu.Unlock()
 	m.served.Go(func() {
 		defer close(m.done)
 		server.Serve()
 	})
+	m.served.Go(func() { fs.tend(m.done) })
 	return m, nil
 }
 

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"slices"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -17,16 +18,26 @@ func (fs *FS) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fus
 		return fs.tree.lookup(in, name, out)
 	}
 	switch {
-	case in.NodeId != rootNode:
-		return fuse.ENOTDIR
-	case name == statusDir:
+	case in.NodeId == rootNode && name == statusDir:
 		return fs.tree.lookupRoot(out)
 	case len(name) > maxName:
 		return fuse.Status(syscall.ENAMETOOLONG)
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	n := fs.findLocked(nameKey{in.Uid, name})
+	d, err := fs.dirLocked(in.NodeId)
+	if err == nil {
+		err = d.mayUseLocked(&in.Caller, maySearch)
+	}
+	if err != nil {
+		return fs.status(err)
+	}
+	// A directory beats a name that somebody has for himself.
+	if sub := d.dirs[name]; sub != nil {
+		sub.entryLocked(out)
+		return fuse.OK
+	}
+	n := fs.findLocked(&in.Caller, d, name)
 	if n == nil {
 		return fuse.ENOENT
 	}
@@ -43,93 +54,208 @@ func (fs *FS) Forget(id, _ uint64) {
 	}
 }
 
-// Unlink takes a name away. What no close or fsync has promised yet is dropped
-// if the process that unlinks has opened it; all else goes on without a name
-// and is published.
+// Unlink takes a name away. A held file goes. Of others, what no close or fsync
+// has promised yet is dropped if the process that unlinks has opened it; all else
+// goes on without a name and is published.
 func (fs *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
 	if inStatus(in.NodeId) {
 		return fs.tree.unlink(in, name)
 	}
-	if in.NodeId != rootNode {
-		return fuse.EPERM
-	}
 	fs.mu.Lock()
-	n := fs.findLocked(nameKey{in.Uid, name})
-	if n == nil {
+	n, err := fs.unlinkLocked(in, name)
+	if err != nil {
 		fs.mu.Unlock()
-		return fuse.ENOENT
+		return fs.status(err)
 	}
+	d, key, held := n.dir, n.key, n.held
+	handles := slices.Clone(n.handles)
 	fs.unnameLocked(n)
-	handles := append([]*handle(nil), n.handles...)
+	fs.dropIfEndedLocked(n)
 	fs.mu.Unlock()
+	if held != nil {
+		return fs.status(fs.unlinkHeld(n, d, key))
+	}
+	p := fs.processOf(in.Pid)
 	for _, h := range handles {
-		if h.writer && sameProcess(h.thread, in.Pid) {
-			h.mu.Lock()
-			h.abandoned = true
-			h.mu.Unlock()
+		if h.writer && h.process == p && p != 0 {
+			h.file.mu.Lock()
+			h.file.abandoned = true
+			h.file.mu.Unlock()
 		}
 	}
 	return fuse.OK
 }
 
-// Rename changes the name of what is open. What had the new name goes on
-// without one: nothing that was closed is taken back.
+// unlinkLocked returns the node that a request may unlink.
+func (fs *FS) unlinkLocked(in *fuse.InHeader, name string) (*node, error) {
+	d, err := fs.dirLocked(in.NodeId)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.mayUseLocked(&in.Caller, mayWrite); err != nil {
+		return nil, err
+	}
+	if d.dirs[name] != nil {
+		return nil, syscall.EISDIR
+	}
+	n := fs.findLocked(&in.Caller, d, name)
+	if n == nil {
+		return nil, syscall.ENOENT
+	}
+	return n, nil
+}
+
+// unlinkHeld discards a held file whose name has been taken away. If that fails
+// it has its name again.
+func (fs *FS) unlinkHeld(n *node, d *dir, key nameKey) error {
+	err := fs.discard(n.held)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if err != nil && d.nodes[key] == nil {
+		fs.nodes[n.id] = n
+		fs.nameLocked(n, d, key)
+		return err
+	}
+	delete(fs.held, n)
+	fs.usage.give(key.uid, holding{files: 1})
+	fs.dropIfEndedLocked(n)
+	return err
+}
+
+// move is a rename of a node that has been found to be allowed.
+type move struct {
+	node  *node
+	dir   *dir
+	key   nameKey
+	label string
+
+	// replaced is what had the name and was held.
+	replaced *node
+}
+
+// Rename changes the name of what is open or held. What had the new name goes on
+// without one: nothing that was closed is taken back. A held file that gets an
+// ordinary name is published.
 func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	if inStatus(in.NodeId) || inStatus(in.Newdir) {
 		return fs.tree.rename(in, oldName, newName)
 	}
-	if in.NodeId != rootNode || in.Newdir != rootNode {
-		return fuse.EPERM
-	}
-	if err := checkName(newName); err != nil {
-		return fs.status(err)
-	}
-	if in.Flags&^unix.RENAME_NOREPLACE != 0 {
+	switch {
+	case len(newName) > maxName:
+		return fuse.Status(syscall.ENAMETOOLONG)
+	case in.Flags&^unix.RENAME_NOREPLACE != 0:
 		return fuse.EINVAL
 	}
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	n := fs.findLocked(nameKey{in.Uid, oldName})
+	from, to, err := fs.renameDirsLocked(in)
+	if err == nil && from.dirs[oldName] != nil {
+		d := from.dirs[oldName]
+		fs.mu.Unlock()
+		return fs.status(fs.renameDir(d, to, &dirMove{in, newName}))
+	}
+	var m *move
+	if err == nil {
+		m, err = fs.planLocked(in, from, to, oldName, newName)
+	}
+	fs.mu.Unlock()
+	if err != nil || m == nil {
+		return fs.status(err)
+	}
+	return fs.status(fs.rename(m, fs.processOf(in.Pid)))
+}
+
+// renameDirsLocked returns the directories of a rename.
+func (fs *FS) renameDirsLocked(in *fuse.RenameIn) (from, to *dir, err error) {
+	if from, err = fs.dirLocked(in.NodeId); err != nil {
+		return nil, nil, err
+	}
+	if to, err = fs.dirLocked(in.Newdir); err != nil {
+		return nil, nil, err
+	}
+	for _, d := range []*dir{from, to} {
+		if err := d.mayUseLocked(&in.Caller, mayWrite); err != nil {
+			return nil, nil, err
+		}
+	}
+	return from, to, nil
+}
+
+// planLocked says what a rename has to do; nil if it is nothing.
+func (fs *FS) planLocked(in *fuse.RenameIn, from, to *dir, oldName, newName string) (*move, error) {
+	n := fs.findLocked(&in.Caller, from, oldName)
 	if n == nil {
-		return fuse.ENOENT
+		return nil, syscall.ENOENT
 	}
-	key := nameKey{in.Uid, newName}
-	target := fs.findLocked(key)
-	if target == n {
-		return fuse.OK
+	if to.dirs[newName] != nil || to == fs.root && newName == statusDir {
+		return nil, syscall.EISDIR
 	}
-	if target != nil && in.Flags&unix.RENAME_NOREPLACE != 0 {
-		return fuse.Status(syscall.EEXIST)
+	target := fs.findLocked(&in.Caller, to, newName)
+	switch {
+	case target == n:
+		return nil, nil
+	case target != nil && in.Flags&unix.RENAME_NOREPLACE != 0:
+		return nil, syscall.EEXIST
 	}
-	fs.nameLocked(n, key)
-	return fuse.OK
+	return &move{node: n, dir: to, key: nameKey{in.Uid, newName}, label: to.pathLocked(newName)}, nil
 }
 
-// The rest is refused, each with the errno that programs expect.
-
-func (fs *FS) Mkdir(<-chan struct{}, *fuse.MkdirIn, string, *fuse.EntryOut) fuse.Status {
-	return fuse.EPERM
-}
-
-func (fs *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
-	if inStatus(in.NodeId) || in.NodeId == rootNode && name == statusDir {
-		return fuse.EPERM
+// rename moves a node. For a grace second the process may use the new name.
+func (fs *FS) rename(m *move, p process) error {
+	fs.mu.Lock()
+	held := m.node.held
+	fs.mu.Unlock()
+	var err error
+	switch {
+	case held == nil:
+	case isHeld(m.key.name):
+		err = fs.relabel(held, m.label)
+	default:
+		err = fs.publish(held, m)
 	}
-	return fuse.ENOENT
+	if err != nil {
+		return err
+	}
+	fs.mu.Lock()
+	fs.moveLocked(m)
+	fs.graceLocked(m.node, p)
+	fs.mu.Unlock()
+	if m.replaced != nil {
+		if err := fs.unlinkHeld(m.replaced, m.dir, m.key); err != nil {
+			// It is there again after a restart, and set aside then.
+			fs.lost(m.replaced.held, err)
+		}
+	}
+	return nil
 }
 
+// moveLocked gives the node its new name.
+func (fs *FS) moveLocked(m *move) {
+	if m.node.named && m.node.dir == m.dir && m.node.key == m.key {
+		return // publish has done it
+	}
+	if old := m.dir.nodes[m.key]; old != nil && old.held != nil {
+		m.replaced = old
+	}
+	fs.nameLocked(m.node, m.dir, m.key)
+}
+
+// Mknod makes nothing: what is no file is no message. The rest is refused too,
+// each with the errno that programs expect.
 func (fs *FS) Mknod(<-chan struct{}, *fuse.MknodIn, string, *fuse.EntryOut) fuse.Status {
 	return fuse.EPERM
 }
 
+// Link is refused: a file has one name, for as long as it has one.
 func (fs *FS) Link(<-chan struct{}, *fuse.LinkIn, string, *fuse.EntryOut) fuse.Status {
 	return fuse.EPERM
 }
 
+// Symlink is refused.
 func (fs *FS) Symlink(<-chan struct{}, *fuse.InHeader, string, string, *fuse.EntryOut) fuse.Status {
 	return fuse.EPERM
 }
 
+// Tmpfile is refused, so that programs make a temporary name.
 func (fs *FS) Tmpfile(<-chan struct{}, *fuse.CreateIn, *fuse.CreateOut) fuse.Status {
 	return fuse.Status(syscall.EOPNOTSUPP)
 }

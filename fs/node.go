@@ -1,7 +1,7 @@
 package fs
 
 import (
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
@@ -9,126 +9,205 @@ import (
 )
 
 // node is what the kernel knows as an inode: the file or files that are open
-// under a name. It ends when the last handle is released.
+// under a name, or a held file.
+//
+// It ends when its name is gone and the last handle is released. The name of a
+// held file goes with a rename or unlink, that of others with the last handle or,
+// for the processes that wrote the files, a grace second later.
 type node struct {
-	id      uint64
-	created time.Time
+	id uint64
 
 	// The fields below are guarded by FS.mu.
 
+	dir     *dir
 	key     nameKey
 	named   bool // key leads to this node
-	mode    uint32
+	owner   uint32
 	gid     uint32
+	mode    uint32
 	mtime   time.Time
+	size    uint64    // of the file that was released last
 	handles []*handle // in the order of opening
+	held    *file     // nil if each open for writing is a file of its own
+	graces  []grace   // in the order of their ends
 }
 
-// nameKey is a name as one user sees it. Names are private to users, so that
-// nobody can read, block or guess another's.
-type nameKey struct {
-	uid  uint32
-	name string
+// grace lets a process use a name by path for a moment after it has closed the
+// file: chmod, utimens, rename, unlink.
+type grace struct {
+	process process
+	until   time.Time
 }
+
+// graceTime is how long. Programs that set the attributes of what they have
+// written, or move it into place, do so at once.
+const graceTime = time.Second
+
+// maxGraces bounds the memory of a name that many processes write to in a
+// second; the oldest go first.
+const maxGraces = 64
+
+// closedTime is how long after its last FLUSH a file is taken for closed, though
+// the RELEASE has not come. It comes within a millisecond, or, when the machine
+// is very busy, in some ten (TestMount_ReleaseComesSoon). After this time the
+// descriptor must have been a duplicate, as in a shell after "exec 7> f".
+const closedTime = 500 * time.Millisecond
 
 // maxName is the longest file name in bytes, as on other file systems.
 const maxName = 255
 
-// isHeld reports whether a name waits for its rename: the temporary names of
-// programs that write and then rename.
-func isHeld(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp") ||
-		strings.HasSuffix(name, ".part") || strings.HasSuffix(name, ".inflight")
-}
-
-// checkName refuses names that cannot be used for a file.
-func checkName(name string) error {
-	switch {
-	case len(name) > maxName:
-		return syscall.ENAMETOOLONG
-	case isHeld(name):
-		// Published at once they would be published under a name, and at a
-		// moment, that their writer did not mean.
-		return syscall.EOPNOTSUPP
+// findLocked returns the node of a name if the name exists for the caller.
+func (fs *FS) findLocked(c *fuse.Caller, d *dir, name string) *node {
+	n := d.nodes[nameKey{c.Uid, name}]
+	if n == nil || n.isOpenLocked(fs.now()) || fs.hasGraceLocked(n, c.Pid) {
+		return n
 	}
 	return nil
 }
 
-// findLocked returns the node of a name if the name exists for this user. An
-// ordinary name whose handles have all been flushed since their last write does
-// not: its files are closed, only their RELEASE is late.
-func (fs *FS) findLocked(key nameKey) *node {
-	n := fs.names[key]
-	if n == nil {
-		return nil
+// isOpenLocked reports whether the name exists for all processes of its user. A
+// name whose files have all been flushed since their last write does not: they
+// are closed, only the RELEASE is on its way.
+func (n *node) isOpenLocked(now time.Time) bool {
+	if n.held != nil {
+		return true
 	}
 	for _, h := range n.handles {
-		if !h.closed.Load() {
-			return n
+		if h.writer && !h.looksClosed(now) {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
-func (fs *FS) newNodeLocked(id uint64, key nameKey, gid, mode uint32) *node {
-	now := time.Now()
+// hasGraceLocked reports whether the name exists for the process of a thread
+// since it has written one of the files.
+func (fs *FS) hasGraceLocked(n *node, thread uint32) bool {
+	if !n.hasWriterLocked() && len(n.graces) == 0 {
+		return false
+	}
+	p := fs.processOf(thread)
+	if p == 0 {
+		return false
+	}
+	for _, h := range n.handles {
+		if h.writer && h.process == p {
+			return true
+		}
+	}
+	now := fs.now()
+	return slices.ContainsFunc(n.graces, func(g grace) bool { return g.process == p && now.Before(g.until) })
+}
+
+func (n *node) hasWriterLocked() bool {
+	return slices.ContainsFunc(n.handles, func(h *handle) bool { return h.writer })
+}
+
+// graceLocked begins the grace second of a process for a name.
+func (fs *FS) graceLocked(n *node, p process) {
+	if p == 0 || !n.named || n.held != nil {
+		return
+	}
+	g := grace{p, fs.now().Add(graceTime)}
+	n.graces = slices.DeleteFunc(n.graces, func(o grace) bool { return o.process == p })
+	if len(n.graces) == maxGraces {
+		n.graces = n.graces[1:]
+	}
+	n.graces = append(n.graces, g)
+	fs.expiries = append(fs.expiries, expiry{n, g.until})
+}
+
+// expiry says when to look whether a node has ended.
+type expiry struct {
+	node *node
+	at   time.Time
+}
+
+// expireLocked ends the nodes whose grace second is over.
+func (fs *FS) expireLocked() {
+	now, i := fs.now(), 0
+	for ; i < len(fs.expiries) && !now.Before(fs.expiries[i].at); i++ {
+		n := fs.expiries[i].node
+		n.graces = slices.DeleteFunc(n.graces, func(g grace) bool { return !now.Before(g.until) })
+		fs.dropIfEndedLocked(n)
+	}
+	fs.expiries = slices.Delete(fs.expiries, 0, i)
+}
+
+func (fs *FS) newNodeLocked(id uint64, d *dir, key nameKey, attr *fuse.Attr) *node {
 	n := &node{
-		id: id, created: now, mtime: now,
-		key: key, gid: gid, mode: mode & 0o777,
+		id: id, dir: d, key: key, mtime: fs.now(),
+		owner: attr.Uid, gid: attr.Gid, mode: attr.Mode & 0o777,
 	}
 	fs.nodes[n.id] = n
 	return n
 }
 
 // nameLocked lets the name lead to n. The node that had it goes on without.
-func (fs *FS) nameLocked(n *node, key nameKey) {
+func (fs *FS) nameLocked(n *node, d *dir, key nameKey) {
 	fs.unnameLocked(n)
-	if old := fs.names[key]; old != nil {
-		old.named = false
+	if old := d.nodes[key]; old != nil {
+		fs.unnameLocked(old)
+		fs.dropIfEndedLocked(old)
 	}
-	n.key, n.named = key, true
-	fs.names[key] = n
+	if d.nodes == nil {
+		d.nodes = map[nameKey]*node{}
+	}
+	n.dir, n.key, n.named = d, key, true
+	d.nodes[key] = n
 }
 
 func (fs *FS) unnameLocked(n *node) {
 	if n.named {
-		delete(fs.names, n.key)
-		n.named = false
+		delete(n.dir.nodes, n.key)
+		n.named, n.graces = false, nil
 	}
 }
 
-// dropLocked ends a node without handles.
-func (fs *FS) dropLocked(n *node) {
+// dropIfEndedLocked ends a node that nobody can reach any more.
+func (fs *FS) dropIfEndedLocked(n *node) {
+	if len(n.handles) > 0 || n.named && (n.held != nil || len(n.graces) > 0) || fs.nodes[n.id] != n {
+		return
+	}
+	if n.named && fs.prune != nil {
+		fs.stale = append(fs.stale, n.id)
+	}
 	fs.unnameLocked(n)
 	delete(fs.nodes, n.id)
 }
 
 // attrLocked describes a node, or one file of it.
-func (n *node) attrLocked(h *handle, out *fuse.Attr) {
-	if h == nil {
-		h = n.youngestLocked()
+func (n *node) attrLocked(f *file, out *fuse.Attr) {
+	if f == nil {
+		f = n.youngestLocked()
 	}
-	size := uint64(0)
-	if h != nil {
-		size = uint64(h.size.Load())
+	size, mtime := n.size, n.mtime
+	if f != nil {
+		size = uint64(f.size.Load())
+		if at := f.modified.Load(); at != 0 {
+			mtime = time.Unix(0, at)
+		}
 	}
 	*out = fuse.Attr{
 		Ino: n.id, Size: size, Blocks: (size + 511) / 512, Blksize: 4096,
 		Mode: syscall.S_IFREG | n.mode, Nlink: 1,
-		Owner: fuse.Owner{Uid: n.key.uid, Gid: n.gid},
+		Owner: fuse.Owner{Uid: n.owner, Gid: n.gid},
 	}
 	if !n.named {
 		out.Nlink = 0
 	}
-	out.SetTimes(&n.mtime, &n.mtime, &n.mtime)
+	out.SetTimes(&mtime, &mtime, &mtime)
 }
 
-// youngestLocked is the file that was opened for writing last: what a reader of
-// the name sees.
-func (n *node) youngestLocked() *handle {
-	for i := len(n.handles) - 1; i >= 0; i-- {
-		if n.handles[i].writer {
-			return n.handles[i]
+// youngestLocked is what a reader of the name sees: the held file, or the one
+// that was opened for writing last.
+func (n *node) youngestLocked() *file {
+	if n.held != nil {
+		return n.held
+	}
+	for _, h := range slices.Backward(n.handles) {
+		if h.writer {
+			return h.file
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package fs
 
 import (
 	"log/slog"
+	"time"
 
 	"spoolfs/fs/ingest"
 	"spoolfs/queue"
@@ -15,12 +16,33 @@ type Options struct {
 	// Format decodes the files. Required.
 	Format ingest.Format
 
-	// FileLimit is the largest size of a file in bytes. Default 64 MiB.
+	// FileLimit is the largest size of a file in bytes; of a file that is
+	// committed in instalments, of what is not committed yet. Default 64 MiB.
 	FileLimit int64
+
+	// MessageLimit is the largest size in bytes of a file that is one message.
+	// Default 16 MiB.
+	MessageLimit int64
 
 	// BufferLimit bounds the bytes that all open files hold in memory
 	// together. Default 512 MiB.
 	BufferLimit int64
+
+	// OpenLimit bounds the open files, held files and directories of users
+	// together. Default 262,144.
+	OpenLimit int64
+
+	// UserShare is the part of the last two that one user may have; root may
+	// have all. Default 0.5.
+	UserShare float64
+
+	// Linger is how long a file of a line format stays open after it has been
+	// flushed last before its whole lines are committed. Default 5 s.
+	Linger time.Duration
+
+	// HeldFor is how long a held file waits for its rename before it is set
+	// aside. Default 24 h.
+	HeldFor time.Duration
 
 	// Status lists the files of the status directory.
 	Status []StatusFile
@@ -47,6 +69,21 @@ type StatusFile struct {
 func (o *Options) ensureDefaults() {
 	if o.FileLimit == 0 {
 		o.FileLimit = 64 << 20
+	}
+	if o.MessageLimit == 0 {
+		o.MessageLimit = 16 << 20
+	}
+	if o.OpenLimit == 0 {
+		o.OpenLimit = 1 << 18
+	}
+	if o.UserShare == 0 {
+		o.UserShare = 0.5
+	}
+	if o.Linger == 0 {
+		o.Linger = 5 * time.Second
+	}
+	if o.HeldFor == 0 {
+		o.HeldFor = 24 * time.Hour
 	}
 	if o.BufferLimit == 0 {
 		o.BufferLimit = 512 << 20

@@ -3,12 +3,15 @@ package fs
 // Stats is a snapshot of the file system. Totals count since it was made.
 type Stats struct {
 	OpenFiles     int   // opens for writing that are not released
+	HeldFiles     int   // that wait for their rename
 	BufferedBytes int64 // held in memory for them
 
 	IngestedFilesTotal    uint64 // files that were committed with something in them
 	IngestedMessagesTotal uint64 // messages in them
 	IngestedDeadTotal     uint64 // dead letters in them
+	IngestedPartialTotal  uint64 // partial files in them
 	IngestErrorsTotal     uint64 // FLUSHes and RELEASEs that failed
+	UnknownEndingsTotal   uint64 // files published though their writer may have been killed
 	PanicsTotal           uint64 // requests that were answered with EIO by a bug
 }
 
@@ -21,13 +24,16 @@ func (fs *FS) Stats() Stats {
 			open++
 		}
 	}
+	held := len(fs.held)
 	fs.mu.Unlock()
 	return Stats{
-		OpenFiles: open, BufferedBytes: fs.buffered.Load(),
+		OpenFiles: open, HeldFiles: held, BufferedBytes: fs.usage.held().bytes,
 		IngestedFilesTotal:    fs.files.Load(),
 		IngestedMessagesTotal: fs.messages.Load(),
 		IngestedDeadTotal:     fs.dead.Load(),
+		IngestedPartialTotal:  fs.partial.Load(),
 		IngestErrorsTotal:     fs.errors.Load(),
+		UnknownEndingsTotal:   fs.unknown.Load(),
 		PanicsTotal:           fs.panics.Load(),
 	}
 }

@@ -117,10 +117,11 @@ A, B, C, M, T = (os.environ[k] for k in "ABCMT")
 func TestMount_Refusals(t *testing.T) {
 	s := startSpool(t, "stdout:")
 	for script, want := range map[string]string{
-		`mkdir $M/d`:                  "Operation not permitted",
-		`ln -s x $M/l`:                "Operation not permitted",
-		`mkfifo $M/p`:                 "Operation not permitted",
-		`: > $M/.hidden`:              "Operation not supported",
+		`mkdir $M/+5`:  "File exists",
+		`rmdir $M/+5`:  "Operation not permitted",
+		`ln -s x $M/l`: "Operation not permitted",
+		`mkfifo $M/p`:  "Operation not permitted",
+
 		`: > $M/$(printf '%0256d' 0)`: "File name too long",
 		`: > $M/.status/new`:          "Permission denied",
 		`: > $M/.status/summary`:      "Permission denied",

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"spoolfs/fs"
-	"spoolfs/fs/ingest"
 	"spoolfs/publisher"
 	"spoolfs/publisher/amqp"
 	"spoolfs/queue"
@@ -30,6 +29,7 @@ type daemon struct {
 	started time.Time
 
 	queue     *queue.Queue
+	stages    []*queue.Stage // that the last run has left
 	route     *queue.Route
 	publisher *publisher.Publisher
 	fs        *fs.FS
@@ -44,6 +44,12 @@ func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 	if err := d.makeParts(); err != nil {
 		return nil, errors.Join(withCode(exitConfig, err), d.close())
 	}
+	if err := d.fs.Recover(d.stages); err != nil {
+		return nil, errors.Join(withCode(exitIO, err), d.close())
+	}
+	if len(d.stages) > 0 {
+		d.log.Info("took up files of the last run", "files", len(d.stages))
+	}
 	return d, nil
 }
 
@@ -55,8 +61,7 @@ func newLogger(level string, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
 }
 
-// openQueue opens the store and commits what was staged: each of those files
-// may have been closed, and this process has none open.
+// openQueue opens the store.
 func (d *daemon) openQueue(ctx context.Context) error {
 	q, stages, err := d.awaitStore(ctx)
 	switch {
@@ -67,15 +72,7 @@ func (d *daemon) openQueue(ctx context.Context) error {
 	case err != nil:
 		return withCode(exitIO, err)
 	}
-	d.queue = q
-	for _, s := range stages {
-		if err := s.Commit(); err != nil {
-			return errors.Join(withCode(exitIO, err), d.close())
-		}
-	}
-	if len(stages) > 0 {
-		d.log.Info("took up files of the last run", "files", len(stages))
-	}
+	d.queue, d.stages = q, stages
 	if d.route, err = q.Route(defaultRoute); err != nil {
 		return errors.Join(withCode(exitIO, err), d.close())
 	}
@@ -124,9 +121,16 @@ func (d *daemon) makeParts() (err error) {
 		return err
 	}
 	d.fs, err = fs.New(fs.Options{
-		Route:  d.route,
-		Format: ingest.NewSarracenia(ingest.SarraceniaOptions{TopicPrefix: d.flags.TopicPrefix}),
-		Status: d.statusFiles(), Logger: d.log,
+		Route:        d.route,
+		Format:       d.flags.format(),
+		FileLimit:    int64(d.flags.FileLimit),
+		MessageLimit: int64(d.flags.MessageLimit),
+		BufferLimit:  int64(d.flags.BufferLimit),
+		OpenLimit:    d.flags.OpenLimit,
+		UserShare:    d.flags.UserShare,
+		Linger:       d.flags.Linger,
+		HeldFor:      d.flags.HeldFor,
+		Status:       d.statusFiles(), Logger: d.log,
 	})
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/units"
 
+	"spoolfs/fs/ingest"
 	"spoolfs/queue"
 )
 
@@ -24,9 +25,18 @@ type mountCommand struct {
 	TopicPrefix string `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
 	Window      int    `default:"1024" placeholder:"N" help:"Messages that may be unconfirmed at a time (${default})."`
 
+	Format       string           `default:"sarracenia" enum:"sarracenia,raw" help:"What files hold: sarracenia, a record a line, or raw, where the file is the message (${default})."`
+	RoutingKey   string           `placeholder:"KEY" help:"Routing key of all messages, for --format=raw."`
+	FileLimit    units.Base2Bytes `default:"64MiB" placeholder:"SIZE" help:"Size of a file, as far as it is not committed in instalments yet (${default})."`
+	MessageLimit units.Base2Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of a message; a longer line is set aside (${default})."`
+	Linger       time.Duration    `default:"5s" help:"How long a file with a record a line stays open after its last close or fsync before its whole lines are committed (${default})."`
+	HeldFor      time.Duration    `default:"24h" help:"How long a file with a temporary name waits for its rename before it is set aside (${default})."`
+	OpenLimit    int64            `default:"262144" placeholder:"N" help:"Files that may be open or held at a time (${default})."`
+	BufferLimit  units.Base2Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for what is written to open files (${default})."`
+
 	MaxBytes    units.Base2Bytes `placeholder:"SIZE" help:"Size of the messages that the store may hold, such as 10GiB (half of its file system)."`
 	MaxMessages uint64           `placeholder:"N" help:"Messages that the store may hold (no limit)."`
-	UserShare   float64          `default:"0.5" placeholder:"PART" help:"Part of both that one user may fill; root may fill all (${default})."`
+	UserShare   float64          `default:"0.5" placeholder:"PART" help:"Part of these, and of open files and memory, that one user may fill; root may fill all (${default})."`
 
 	StopFiles time.Duration `default:"10s" help:"How long a stop waits for files that are open (${default})."`
 	StopSend  time.Duration `default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
@@ -65,10 +75,41 @@ func (c *mountCommand) check() error {
 	if c.UserShare <= 0 || c.UserShare > 1 {
 		return withCode(exitUsage, fmt.Errorf("--user-share=%g: want more than 0 and at most 1, such as 0.5 for the half", c.UserShare))
 	}
+	if err := c.checkFiles(); err != nil {
+		return err
+	}
 	if c.Window < 1 {
 		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", c.Window))
 	}
 	return c.checkPlaces()
+}
+
+// checkFiles checks what there is to know of the files.
+func (c *mountCommand) checkFiles() error {
+	raw := c.Format == formatRaw
+	switch {
+	case raw && c.RoutingKey == "":
+		return withCode(exitUsage, errors.New("--format=raw: give the routing key of the messages with --routing-key=KEY"))
+	case !raw && c.RoutingKey != "":
+		return withCode(exitUsage, errors.New("--routing-key is for --format=raw: records have their own"))
+	case len(c.RoutingKey) > 255:
+		return withCode(exitUsage, fmt.Errorf("--routing-key has %d bytes: AMQP takes 255", len(c.RoutingKey)))
+	case min(c.FileLimit, c.MessageLimit, c.BufferLimit) <= 0 || c.OpenLimit <= 0:
+		return withCode(exitUsage, errors.New("--file-limit, --message-limit, --buffer-limit and --open-limit: want more than 0"))
+	case min(c.Linger, c.HeldFor) <= 0:
+		return withCode(exitUsage, errors.New("--linger and --held-for: want more than 0, such as 5s"))
+	}
+	return nil
+}
+
+const formatRaw = "raw"
+
+// format is what decodes the files.
+func (c *mountCommand) format() ingest.Format {
+	if c.Format == formatRaw {
+		return ingest.NewRaw(c.RoutingKey)
+	}
+	return ingest.NewSarracenia(ingest.SarraceniaOptions{TopicPrefix: c.TopicPrefix, MaxLine: int(c.MessageLimit)})
 }
 
 func (c *mountCommand) checkBroker() error {

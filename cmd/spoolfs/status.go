@@ -55,11 +55,14 @@ type publisherStatus struct {
 
 type fsStatus struct {
 	OpenFiles             int    `json:"open_files"`
+	HeldFiles             int    `json:"held_files"`
 	BufferedBytes         int64  `json:"buffered_bytes"`
 	IngestedFilesTotal    uint64 `json:"ingested_files_total"`
 	IngestedMessagesTotal uint64 `json:"ingested_messages_total"`
 	IngestedDeadTotal     uint64 `json:"ingested_dead_total"`
+	IngestedPartialTotal  uint64 `json:"ingested_partial_total"`
 	IngestErrorsTotal     uint64 `json:"ingest_errors_total"`
+	UnknownEndingsTotal   uint64 `json:"unknown_endings_total"` // published, though their writer may have been killed
 	PanicsTotal           uint64 `json:"panics_total"`
 }
 
@@ -86,9 +89,10 @@ func (d *daemon) status() status {
 		Queue:         d.queueStatus(),
 		Publisher:     d.publisherStatus(),
 		FS: fsStatus{
-			OpenFiles: f.OpenFiles, BufferedBytes: f.BufferedBytes,
+			OpenFiles: f.OpenFiles, HeldFiles: f.HeldFiles, BufferedBytes: f.BufferedBytes,
 			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,
 			IngestedDeadTotal: f.IngestedDeadTotal, IngestErrorsTotal: f.IngestErrorsTotal,
+			IngestedPartialTotal: f.IngestedPartialTotal, UnknownEndingsTotal: f.UnknownEndingsTotal,
 			PanicsTotal: f.PanicsTotal,
 		},
 	}
@@ -174,7 +178,7 @@ func (s status) summary() string {
 		line("last error", "%s ago: %s", age(p.LastErrorSeconds), p.LastError)
 	}
 	line("published", "%d confirmed, %d in flight, %d sent again, %d rejected", p.ConfirmedTotal, p.InFlight, p.RequeuedTotal, p.RejectedTotal)
-	line("files", "%d ingested with %d messages, %d open", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles)
+	line("files", "%d ingested with %d messages, %d open, %d held", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles, f.HeldFiles)
 	return b.String()
 }
 

@@ -1,0 +1,183 @@
+package fs
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/fs/ingest"
+	"spoolfs/queue"
+)
+
+// dir is a directory: the root, a standing one, or one that a user has made. All
+// users see the same directories, and each his own names in them.
+type dir struct {
+	id       uint64
+	standing bool
+
+	// route is where files in it go; nil if that is up to its parent.
+	route *route
+
+	// The fields below are guarded by FS.mu. A directory is gone when it has no
+	// parent and is not the root.
+
+	parent   *dir
+	name     string
+	uid, gid uint32
+	mode     uint32
+	mtime    time.Time
+	dirs     map[string]*dir
+	nodes    map[nameKey]*node
+
+	// payer is the user whose limit counts the directory.
+	payer uint32
+
+	// mark is the stage that keeps the directory of a user in the store. The
+	// kernel's lock of the directory is what lets one request at a time use it.
+	mark *queue.Stage
+}
+
+// route is a route of the queue and the format of the files that go there.
+type route struct {
+	queue  *queue.Route
+	format ingest.Format
+}
+
+// nameKey is a name in a directory as one user sees it. Names are private to
+// users, so that nobody can read, block or guess another's.
+type nameKey struct {
+	uid  uint32
+	name string
+}
+
+// standingDirs is how many directories +0, +1 … stand in a route. The kernel
+// creates files under a lock of the directory; writers who spread over these
+// need not wait for each other.
+const standingDirs = 256
+
+// standingNode is the node id of +0.
+const standingNode = 512
+
+// makeRoot makes the directories that are always there.
+func (fs *FS) makeRoot() {
+	root := &dir{id: rootNode, route: &route{fs.opts.Route, fs.opts.Format}, mode: dirMode, mtime: fs.started}
+	root.dirs = make(map[string]*dir, standingDirs)
+	fs.root = root
+	fs.dirs[root.id] = root
+	for i := range standingDirs {
+		d := &dir{
+			id: standingNode + uint64(i), standing: true, parent: root,
+			name: "+" + strconv.Itoa(i), mode: dirMode, mtime: fs.started,
+		}
+		root.dirs[d.name] = d
+		fs.dirs[d.id] = d
+	}
+}
+
+// dirLocked returns a directory by its node.
+func (fs *FS) dirLocked(id uint64) (*dir, error) {
+	d := fs.dirs[id]
+	switch {
+	case d != nil:
+		return d, nil
+	case fs.nodes[id] != nil:
+		return nil, syscall.ENOTDIR
+	}
+	return nil, syscall.ENOENT // removed
+}
+
+// routeLocked is the route of the files in a directory: that of the nearest one
+// above that has one.
+func (d *dir) routeLocked() *route {
+	for d.route == nil {
+		d = d.parent
+	}
+	return d.route
+}
+
+// pathLocked is the path of a name in the directory, from the mount's root.
+func (d *dir) pathLocked(name string) string {
+	for ; d.parent != nil; d = d.parent {
+		name = d.name + "/" + name
+	}
+	return name
+}
+
+// addDirLocked makes a directory of a user.
+func (fs *FS) addDirLocked(parent *dir, name string, attr *fuse.Attr) *dir {
+	d := &dir{
+		id: fs.nextNode.Add(1), parent: parent, name: name,
+		uid: attr.Uid, gid: attr.Gid, mode: attr.Mode & 0o7777, mtime: fs.now(), payer: attr.Uid,
+	}
+	if parent.dirs == nil {
+		parent.dirs = map[string]*dir{}
+	}
+	parent.dirs[name] = d
+	fs.dirs[d.id] = d
+	parent.mtime = d.mtime
+	return d
+}
+
+// dropDirLocked removes a directory. Files that are still open in it go on.
+func (fs *FS) dropDirLocked(d *dir) {
+	for _, n := range d.nodes {
+		fs.unnameLocked(n)
+		fs.dropIfEndedLocked(n)
+	}
+	delete(d.parent.dirs, d.name)
+	delete(fs.dirs, d.id)
+	fs.usage.give(d.payer, holding{files: 1})
+	d.parent.mtime = fs.now()
+	d.route, d.parent = d.routeLocked(), nil // for the files that are open
+}
+
+// isEmptyLocked reports whether a directory holds neither directories nor names,
+// anybody's.
+func (fs *FS) isEmptyLocked(d *dir) bool {
+	if len(d.dirs) > 0 {
+		return false
+	}
+	for _, n := range d.nodes {
+		if n.isOpenLocked(fs.now()) {
+			return false
+		}
+	}
+	return true
+}
+
+// isWithinLocked reports whether d is top or lies in it.
+func (d *dir) isWithinLocked(top *dir) bool {
+	for ; d != nil; d = d.parent {
+		if d == top {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *dir) attrLocked(out *fuse.Attr) {
+	*out = fuse.Attr{
+		Ino: d.id, Mode: syscall.S_IFDIR | d.mode, Nlink: 2, Blksize: 4096,
+		Owner: fuse.Owner{Uid: d.uid, Gid: d.gid},
+	}
+	out.SetTimes(&d.mtime, &d.mtime, &d.mtime)
+}
+
+// entryLocked answers that a directory is what was looked for. The kernel may
+// keep that: unlike names, directories are the same for all.
+func (d *dir) entryLocked(out *fuse.EntryOut) {
+	out.NodeId = d.id
+	d.attrLocked(&out.Attr)
+	out.SetEntryTimeout(dirTimeout)
+	out.SetAttrTimeout(dirTimeout)
+}
+
+// isHeld reports whether a name waits for its rename: the temporary names of
+// programs that write and then rename.
+func isHeld(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp") ||
+		strings.HasSuffix(name, ".part") || strings.HasSuffix(name, ".inflight")
+}

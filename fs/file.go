@@ -1,0 +1,251 @@
+package fs
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"spoolfs/queue"
+)
+
+// file is the content that is written through one open file description, or, if
+// it is held, through all that have opened its name.
+//
+//	0          base                    base+staged.consumed      size
+//	├──────────┼───────────────────────┼─────────────────────────┤
+//	 not here   whole records in stage   the last line
+//
+// What lies before base is not in memory any more. Of an ordinary file it has
+// been committed; of a held file it can be loaded from the stage.
+type file struct {
+	uid   uint32 // whose it is
+	route *route
+
+	// size is the number of bytes, readable without waiting for mu. active is
+	// when the file was opened, staged or changed its name last, and since when
+	// it was opened or committed last, both in nanoseconds.
+	size   atomic.Int64
+	active atomic.Int64
+	since  atomic.Int64
+
+	// modified is when it was written last, in nanoseconds; 0 if its times
+	// have been set since.
+	modified atomic.Int64
+
+	// Guarded by FS.mu: the handles, and those of them that may write.
+	handles, writers int
+
+	mu sync.Mutex
+
+	// label is the path under which the file is stored.
+	label string
+
+	// held says that the bytes are staged as they are, and wait for a rename.
+	held bool
+
+	// counted says that the file is among those that were ingested.
+	counted bool
+
+	// ended says that it has been committed or discarded. What a handle that is
+	// still open does with it has no effect.
+	ended bool
+
+	// abandoned says that its opener has unlinked it: nothing more is staged.
+	abandoned bool
+
+	base int64
+	buf  []byte
+
+	// dirty says that bytes from offset changed on are not staged.
+	dirty   bool
+	changed int64
+
+	// stage holds what is staged; nil before there is anything.
+	stage  *queue.Stage
+	staged staged  // if it is not held
+	owed   bool    // the whole lines are to be committed before anything else
+	pieces []int64 // if it is held: where each entry of the stage ends
+
+	// newlines counts those that were written, whole or over others.
+	newlines int
+
+	// writer is the thread that wrote last. killed says that it died of a
+	// signal.
+	writer uint32
+	killed bool
+}
+
+// maxLines bounds the lines of a file, and so the memory for its records: 64 MiB
+// could hold 30 million of them.
+const maxLines = 1_000_000
+
+func (fs *FS) newFile(uid uint32, r *route, label string) *file {
+	f := &file{uid: uid, route: r, label: label}
+	now := fs.now().UnixNano()
+	f.active.Store(now)
+	f.since.Store(now)
+	return f
+}
+
+// end is the offset behind the last byte.
+func (f *file) end() int64 { return f.base + int64(len(f.buf)) }
+
+// limit is how many bytes the file may have that are not committed.
+func (fs *FS) limit(f *file) int64 {
+	if f.route.format.Whole() {
+		return min(fs.opts.FileLimit, fs.opts.MessageLimit)
+	}
+	return fs.opts.FileLimit
+}
+
+// chunk is what a WRITE brings.
+type chunk struct {
+	data   []byte
+	offset int64
+	atEnd  bool // whatever the offset is
+	thread uint32
+}
+
+// write puts data at an offset, or at the end.
+func (fs *FS) write(f *file, c chunk) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.atEnd {
+		// Its own end, whatever the kernel believes: other files under the
+		// same name have other sizes.
+		c.offset = f.end()
+	}
+	lines := bytes.Count(c.data, []byte("\n"))
+	if err := fs.makeRoom(f, int64(len(c.data)), lines); err != nil {
+		return err
+	}
+	if f.newlines+lines > maxLines {
+		return fmt.Errorf("%w: more than %d lines", errFileLimit, maxLines)
+	}
+	if err := fs.reach(f, c.offset); err != nil {
+		return err
+	}
+	if err := fs.resize(f, max(f.end(), c.offset+int64(len(c.data)))); err != nil {
+		return err
+	}
+	copy(f.buf[c.offset-f.base:], c.data)
+	f.newlines += lines
+	f.writer = c.thread
+	fs.touch(f, c.offset)
+	return nil
+}
+
+// truncate sets the size of the file.
+func (fs *FS) truncate(f *file, size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if size == f.end() {
+		return nil
+	}
+	if err := fs.reach(f, size); err != nil {
+		return err
+	}
+	from := min(size, f.end())
+	if err := fs.resize(f, size); err != nil {
+		return err
+	}
+	fs.touch(f, from)
+	return nil
+}
+
+// read copies bytes from an offset on.
+func (fs *FS) read(f *file, buf []byte, offset int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if offset >= f.end() {
+		return 0, nil
+	}
+	if err := fs.reach(f, offset); err != nil {
+		return 0, err
+	}
+	return copy(buf, f.buf[offset-f.base:]), nil
+}
+
+// reach sees to it that the bytes from an offset on are in memory. What has been
+// committed can neither be read again nor changed.
+func (fs *FS) reach(f *file, offset int64) error {
+	switch {
+	case f.owed && offset < f.base+int64(f.staged.consumed):
+	case offset >= f.base:
+		return nil
+	case f.held:
+		return fs.load(f)
+	}
+	return fmt.Errorf("%w: offset %d of a file that is committed up to %d", syscall.EINVAL, offset, f.base)
+}
+
+// touch notes that the bytes from offset on have changed.
+func (fs *FS) touch(f *file, offset int64) {
+	if !f.dirty || offset < f.changed {
+		f.changed = offset
+	}
+	f.dirty = true
+	f.modified.Store(fs.now().UnixNano())
+	if offset < f.base+int64(f.staged.consumed) {
+		f.staged.restart()
+	}
+}
+
+// resize makes the file size bytes long; new bytes are zero.
+func (fs *FS) resize(f *file, size int64) error {
+	taken := size - f.base
+	if f.held {
+		taken = size
+	}
+	if limit := fs.limit(f); taken > limit {
+		return fmt.Errorf("%w: %d bytes of %d", errFileLimit, taken, limit)
+	}
+	n, old := size-f.base, int64(len(f.buf))
+	if n <= int64(cap(f.buf)) {
+		f.buf = f.buf[:n]
+		if n > old {
+			clear(f.buf[old:])
+		}
+	} else if err := fs.grow(f, n); err != nil {
+		return err
+	}
+	f.size.Store(size)
+	return nil
+}
+
+// grow makes the buffer n bytes long, which is more than it has room for.
+func (fs *FS) grow(f *file, n int64) error {
+	if !f.ended {
+		if err := f.route.queue.Admit(f.uid, 1, uint64(n)); err != nil {
+			return err
+		}
+	}
+	had := int64(cap(f.buf))
+	room := max(n, min(2*had, fs.limit(f)))
+	err := fs.usage.take(f.uid, holding{bytes: room - had})
+	if err != nil && room > n {
+		room = n
+		err = fs.usage.take(f.uid, holding{bytes: room - had})
+	}
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, n, room)
+	copy(buf, f.buf)
+	f.buf = buf
+	return nil
+}
+
+// dropBytes lets go of the first n bytes in memory.
+func (fs *FS) dropBytes(f *file, n int) {
+	rest := f.buf[n:]
+	had := cap(f.buf)
+	f.base += int64(n)
+	f.buf = nil
+	if len(rest) > 0 {
+		f.buf = bytes.Clone(rest)
+	}
+	fs.usage.give(f.uid, holding{bytes: int64(had - cap(f.buf))})
+}

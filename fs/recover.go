@@ -1,0 +1,121 @@
+package fs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/queue"
+)
+
+// Recover takes up the stages that a former process has left, in the order in
+// which the queue hands them back: held files and the directories of users are
+// there again, and all else is committed, since its close may have returned 0.
+func (fs *FS) Recover(stages []*queue.Stage) error {
+	for _, s := range stages {
+		info := s.Info()
+		var err error
+		switch path, mode, isDir := strings.Cut(info.File, dirMark); {
+		case !info.Held:
+			err = s.Commit()
+		case isDir:
+			fs.recoverDir(s, path, mode)
+		default:
+			err = fs.recoverFile(s)
+		}
+		if err != nil {
+			return fmt.Errorf("take up file %q of the last run: %w", info.File, err)
+		}
+	}
+	return nil
+}
+
+// dirMark stands in the name of a stage between the path of a directory and its
+// mode and group: "a/b//755:100". In no path of a file it does.
+const dirMark = "//"
+
+func (d *dir) markLocked() string {
+	return fmt.Sprintf("%s%s%o:%d", d.parent.pathLocked(d.name), dirMark, d.mode, d.gid)
+}
+
+func (fs *FS) recoverDir(s *queue.Stage, path, mode string) {
+	octal, group, _ := strings.Cut(mode, ":")
+	bits, err := strconv.ParseUint(octal, 8, 32)
+	if err != nil {
+		bits = 0o755
+	}
+	gid, _ := strconv.ParseUint(group, 10, 32)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	d := fs.needDirLocked(path, s.Info().UID)
+	d.uid, d.gid, d.mode, d.mark = s.Info().UID, uint32(gid), uint32(bits)&0o7777, s
+}
+
+// needDirLocked returns the directory of a path, and makes it if it is not there.
+func (fs *FS) needDirLocked(path string, uid uint32) *dir {
+	d := fs.root
+	for name := range strings.SplitSeq(path, "/") {
+		next := d.dirs[name]
+		if next == nil {
+			next = fs.addDirLocked(d, name, &fuse.Attr{Mode: 0o755, Owner: fuse.Owner{Uid: uid}})
+			fs.usage.force(uid, holding{files: 1})
+		}
+		d = next
+	}
+	return d
+}
+
+// recoverFile takes up a held file. If a crash has left two of one name, the older
+// one was to be replaced.
+func (fs *FS) recoverFile(s *queue.Stage) error {
+	info := s.Info()
+	f := fs.newFile(info.UID, fs.root.route, info.File)
+	f.held, f.stage = true, s
+	if err := fs.measure(f); err != nil {
+		return err
+	}
+	fs.mu.Lock()
+	d, name := fs.root, info.File
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		d, name = fs.needDirLocked(name[:i], info.UID), name[i+1:]
+	}
+	f.route = d.routeLocked()
+	fs.usage.force(info.UID, holding{files: 1})
+	key := nameKey{info.UID, name}
+	var old *file
+	if n := d.nodes[key]; n != nil {
+		old = n.held
+		fs.unholdLocked(n)
+		fs.holdLocked(n, f)
+	} else {
+		n := fs.newNodeLocked(fs.nextNode.Add(1), d, key, &fuse.Attr{Mode: 0o600, Owner: fuse.Owner{Uid: info.UID}})
+		fs.holdLocked(n, f)
+		fs.nameLocked(n, d, key)
+	}
+	fs.mu.Unlock()
+	if old != nil {
+		return fs.abandon(old, reasonReplaced)
+	}
+	return nil
+}
+
+// measure finds out how large a held file is, and when it was written last.
+func (fs *FS) measure(f *file) error {
+	var last time.Time
+	for m, err := range f.stage.Entries() {
+		if err != nil {
+			return err
+		}
+		f.base += int64(len(m.Body))
+		f.pieces = append(f.pieces, f.base)
+		last = m.Ingested
+	}
+	f.size.Store(f.base)
+	if !last.IsZero() {
+		f.active.Store(last.UnixNano())
+	}
+	return nil
+}

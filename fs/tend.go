@@ -1,0 +1,56 @@
+package fs
+
+import (
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// tendEvery is how often tend does what is due. It is at most this late.
+const tendEvery = 250 * time.Millisecond
+
+// tend does what nobody asks for, until done is closed.
+func (fs *FS) tend(done <-chan struct{}) {
+	ticker := time.NewTicker(tendEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			fs.guard(fs.tendOnce)
+		}
+	}
+}
+
+// tendOnce ends grace seconds, commits what lingers and sets aside what waits for
+// a rename for too long.
+func (fs *FS) tendOnce() {
+	fs.mu.Lock()
+	fs.expireLocked()
+	stale := fs.stale
+	fs.stale = nil
+	fs.mu.Unlock()
+	fs.pruneNodes(stale)
+	fs.commitLingering()
+	fs.abandonHeld()
+}
+
+// maxPrune is how many nodes one notification names.
+const maxPrune = 1024
+
+// pruneNodes tells the kernel to forget nodes: it keeps the name and inode of
+// each, some 900 bytes, until memory is short.
+func (fs *FS) pruneNodes(ids []uint64) {
+	for len(ids) > 0 {
+		n := min(len(ids), maxPrune)
+		if st := fs.prune(ids[:n]); st == fuse.ENOSYS || st == fuse.EINVAL {
+			// Before Linux 6.18.
+			fs.mu.Lock()
+			fs.prune, fs.stale = nil, nil
+			fs.mu.Unlock()
+			return
+		}
+		ids = ids[n:]
+	}
+}
