@@ -111,7 +111,13 @@ func (t *statusTree) mayUse(id statusID, c *fuse.Caller) error {
 
 // isPublic reports whether a node is for everybody.
 func (t *statusTree) isPublic(id statusID) bool {
-	return id.kind != kindFlat || !t.flat(id).Private
+	switch id.kind {
+	case kindRoot, kindRoutes, kindRoute:
+		return true
+	case kindFlat:
+		return !t.flat(id).Private
+	}
+	return false
 }
 
 // isOperator reports whether a caller is root or in the group of the operators.
@@ -121,13 +127,21 @@ func (t *statusTree) isOperator(c *fuse.Caller) bool {
 
 // statusMode is the mode of a node, as ls shows it.
 func (t *statusTree) statusMode(id statusID) uint32 {
+	mode := uint32(0o440)
 	switch {
+	case id.kind == kindControl:
+		mode = 0o660
+	case id.holdsMessages():
+		mode = 0o770
 	case id.isDir():
-		return syscall.S_IFDIR | 0o555
+		mode = 0o555
 	case t.isPublic(id):
-		return syscall.S_IFREG | 0o444
+		mode = 0o444
 	}
-	return syscall.S_IFREG | 0o440
+	if id.isDir() {
+		return syscall.S_IFDIR | mode
+	}
+	return syscall.S_IFREG | mode
 }
 
 // inGroup reports whether a caller has a group, as its own or as one of the

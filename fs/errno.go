@@ -24,7 +24,7 @@ var (
 	// one user may.
 	errUserLimit = errors.New("user has too much open or held")
 
-	// errNoMessage says that nothing in a held file is a message.
+	// errNoMessage says that nothing in what is to be published is a message.
 	errNoMessage = errors.New("no message in the file")
 
 	// errBufferLimit says that all open files together hold too much.
@@ -51,6 +51,10 @@ func (fs *FS) status(err error) fuse.Status {
 	case errors.Is(err, queue.ErrFull), errors.Is(err, queue.ErrDiskFull),
 		errors.Is(err, errBufferLimit), errors.Is(err, syscall.ENOSPC):
 		return fuse.Status(syscall.ENOSPC)
+	case errors.Is(err, queue.ErrNotFound):
+		return fuse.ENOENT
+	case errors.Is(err, queue.ErrLeased):
+		return fuse.EBUSY
 	case errors.Is(err, queue.ErrFault), errors.Is(err, queue.ErrClosed):
 		fs.opts.Logger.Error("answered EIO", "error", err)
 		return fuse.EIO

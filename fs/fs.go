@@ -65,6 +65,7 @@ type FS struct {
 	// draining refuses new files. idle is closed when no file is open for
 	// writing any more; nil if nobody waits.
 	draining bool
+	stopping bool // for good
 	idle     chan struct{}
 }
 
@@ -124,7 +125,7 @@ func (fs *FS) String() string { return "spoolfs" }
 // been released, or until ctx ends.
 func (fs *FS) Drain(ctx context.Context) error {
 	fs.mu.Lock()
-	fs.draining = true
+	fs.draining, fs.stopping = true, true
 	idle := make(chan struct{})
 	fs.idle = idle
 	fs.checkIdleLocked()
@@ -135,6 +136,14 @@ func (fs *FS) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%d files are still open: %w", fs.Stats().OpenFiles, ctx.Err())
 	}
+}
+
+// Refuse takes no new files from now on, or takes them again, unless Drain has
+// been called.
+func (fs *FS) Refuse(on bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.draining = on || fs.stopping
 }
 
 func (fs *FS) checkIdleLocked() {

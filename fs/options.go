@@ -51,6 +51,9 @@ type Options struct {
 	// messages and give commands. Default none.
 	StatusGroup uint32
 
+	// Commands are those that operators may write to .status/ctl, by their word.
+	Commands map[string]Command
+
 	// Logger takes what has no caller left. Default slog.Default.
 	Logger *slog.Logger
 }
@@ -64,6 +67,14 @@ type StatusFile struct {
 
 	// Private says that it is for root and the group of operators only.
 	Private bool
+}
+
+// Command is something that an operator can ask for.
+type Command struct {
+	Help string // a line for people
+
+	// Run does it. It must not wait.
+	Run func() error
 }
 
 func (o *Options) ensureDefaults() {

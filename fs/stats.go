@@ -5,6 +5,7 @@ type Stats struct {
 	OpenFiles     int   // opens for writing that are not released
 	HeldFiles     int   // that wait for their rename
 	BufferedBytes int64 // held in memory for them
+	Draining      bool  // new files are refused
 
 	IngestedFilesTotal    uint64 // files that were committed with something in them
 	IngestedMessagesTotal uint64 // messages in them
@@ -12,6 +13,8 @@ type Stats struct {
 	IngestedPartialTotal  uint64 // partial files in them
 	IngestErrorsTotal     uint64 // FLUSHes and RELEASEs that failed
 	UnknownEndingsTotal   uint64 // files published though their writer may have been killed
+	PurgedTotal           uint64 // messages that an operator removed
+	RedrivenTotal         uint64 // messages and partial files that an operator made ready
 	PanicsTotal           uint64 // requests that were answered with EIO by a bug
 }
 
@@ -24,16 +27,18 @@ func (fs *FS) Stats() Stats {
 			open++
 		}
 	}
-	held := len(fs.held)
+	held, draining := len(fs.held), fs.draining
 	fs.mu.Unlock()
 	return Stats{
-		OpenFiles: open, HeldFiles: held, BufferedBytes: fs.usage.held().bytes,
+		OpenFiles: open, HeldFiles: held, BufferedBytes: fs.usage.held().bytes, Draining: draining,
 		IngestedFilesTotal:    fs.files.Load(),
 		IngestedMessagesTotal: fs.messages.Load(),
 		IngestedDeadTotal:     fs.dead.Load(),
 		IngestedPartialTotal:  fs.partial.Load(),
 		IngestErrorsTotal:     fs.errors.Load(),
 		UnknownEndingsTotal:   fs.unknown.Load(),
+		PurgedTotal:           fs.tree.purged.Load(),
+		RedrivenTotal:         fs.tree.redriven.Load(),
 		PanicsTotal:           fs.panics.Load(),
 	}
 }

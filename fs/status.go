@@ -2,22 +2,40 @@ package fs
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/queue"
 )
 
 // statusTree is the directory .status of the mount. Requests on its nodes are
 // handed to it by the methods of FS.
 //
 // A node stands for one moment of a file: a flat file gets a new node at each
-// LOOKUP. So the size that stat(2) tells is true, an open file does not change,
-// and the kernel's cache is never stale. The inode number stays that of the path.
+// LOOKUP, a message one for each attempt. So the size that stat(2) tells is true,
+// an open file does not change, and the kernel's cache is never stale. The inode
+// number stays that of the path.
 type statusTree struct {
 	fs    *FS
 	files []StatusFile
 	began time.Time
+
+	// routes are listed by their index, which is part of node ids.
+	routes []*queue.Route
+
+	// places remembers the nodes of names that were listed or looked for, dues
+	// when delayed messages are due, which their nodes do not tell.
+	places *recent[statusName, statusID]
+	dues   *recent[uint64, int64] // by inode number
+
+	// help is what reading ctl shows.
+	help []byte
+
+	purged, redriven atomic.Uint64
+	scans            atomic.Uint64 // for names that were not remembered
 
 	mu        sync.Mutex
 	taken     uint64                    // snapshots so far
@@ -36,6 +54,10 @@ type statusEntry struct {
 func newStatusTree(fs *FS) *statusTree {
 	return &statusTree{
 		fs: fs, files: fs.opts.Status, began: fs.started,
+		routes:    []*queue.Route{fs.opts.Route},
+		places:    newRecent[statusName, statusID](maxPlaces),
+		dues:      newRecent[uint64, int64](maxDues),
+		help:      helpText(fs.opts.Commands),
 		snapshots: map[uint64]*snapshot{},
 		opened:    map[uint64]*snapshot{},
 		dirs:      map[uint64]*statusListing{},
@@ -60,7 +82,21 @@ func (t *statusTree) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) 
 func (t *statusTree) find(dir statusID, name string) (statusEntry, error) {
 	switch dir.kind {
 	case kindRoot:
-		return t.findFlat(name)
+		return t.findInRoot(name)
+	case kindRoutes:
+		return t.findRoute(name)
+	case kindRoute:
+		if kind, ok := routeDirs[name]; ok {
+			return t.directory(statusID{kind: kind, route: dir.route}), nil
+		}
+		return statusEntry{}, syscall.ENOENT
+	}
+	if dir.holdsMessages() {
+		id, e, err := t.locate(dir, name)
+		if err != nil {
+			return statusEntry{}, err
+		}
+		return t.messageFile(id, e).entry(id), nil
 	}
 	return statusEntry{}, syscall.ENOTDIR
 }
@@ -81,6 +117,9 @@ func (t *statusTree) reply(e statusEntry, err error, out *fuse.EntryOut) fuse.St
 func (t *statusTree) directory(id statusID) statusEntry {
 	e := statusEntry{id: id, keep: dirTimeout}
 	e.attr = fuse.Attr{Ino: id.ino(), Mode: t.statusMode(id), Nlink: 2, Blksize: 4096}
+	if !t.isPublic(id) {
+		e.attr.Gid = t.fs.opts.StatusGroup
+	}
 	e.attr.SetTimes(&t.began, &t.began, &t.began)
 	return e
 }
@@ -92,6 +131,14 @@ func (t *statusTree) describe(id statusID) (statusEntry, error) {
 		return t.directory(id), nil
 	case id.kind == kindFlat:
 		return t.flatEntry(id)
+	case id.kind == kindControl:
+		return t.controlEntry(), nil
+	case id.isMessage():
+		s, err := t.moment(id)
+		if err != nil {
+			return statusEntry{}, err
+		}
+		return s.entry(id), nil
 	}
 	return statusEntry{}, syscall.ENOENT
 }
@@ -108,8 +155,16 @@ func (t *statusTree) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status 
 	return t.fs.status(err)
 }
 
-// setAttr changes nothing: what the tree shows is not its own.
-func (t *statusTree) setAttr(*fuse.SetAttrIn, *fuse.AttrOut) fuse.Status { return fuse.EPERM }
+// setAttr changes nothing: what the tree shows is not its own. Only what empties
+// ctl before it is written to does not fail.
+func (t *statusTree) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	id := parseStatusID(in.NodeId)
+	if id.kind != kindControl || in.Valid&^(fuse.FATTR_SIZE|fuse.FATTR_FH|fuse.FATTR_LOCKOWNER) != 0 {
+		return fuse.EPERM
+	}
+	out.Attr = t.controlEntry().attr
+	return t.fs.status(t.mayUse(id, &in.Caller))
+}
 
 // access answers access(2) and chdir(2).
 func (t *statusTree) access(in *fuse.AccessIn) fuse.Status {
@@ -120,7 +175,3 @@ func (t *statusTree) access(in *fuse.AccessIn) fuse.Status {
 	}
 	return t.fs.status(t.mayUse(id, &in.Caller))
 }
-
-func (t *statusTree) unlink(*fuse.InHeader, string) fuse.Status { return fuse.EPERM }
-
-func (t *statusTree) rename(*fuse.RenameIn, string, string) fuse.Status { return fuse.EPERM }

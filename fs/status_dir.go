@@ -46,9 +46,15 @@ func (t *statusTree) openDir(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 
 // lister returns what begins a listing of a directory.
 func (t *statusTree) lister(id statusID) func() pager {
-	switch id.kind {
-	case kindRoot:
+	switch {
+	case id.kind == kindRoot:
 		return func() pager { return onePage(t.listRoot()) }
+	case id.kind == kindRoutes:
+		return func() pager { return onePage(t.listRoutes()) }
+	case id.kind == kindRoute:
+		return func() pager { return onePage(listRoute(id)) }
+	case id.holdsMessages():
+		return func() pager { return t.listMessages(id) }
 	}
 	return nil
 }
@@ -60,14 +66,6 @@ func onePage(list []fuse.DirEntry) pager {
 		list = nil
 		return page, nil
 	}
-}
-
-func (t *statusTree) listRoot() []fuse.DirEntry {
-	var list []fuse.DirEntry
-	for i, f := range t.files {
-		list = append(list, fuse.DirEntry{Name: f.Name, Ino: statusID{kind: kindFlat, route: uint16(i)}.ino(), Mode: syscall.S_IFREG})
-	}
-	return list
 }
 
 func (t *statusTree) readDir(in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {

@@ -20,8 +20,15 @@ func (t *statusTree) snapshot(id statusID, content []byte, at time.Time) *snapsh
 		Ino: id.ino(), Size: size, Blocks: (size + 511) / 512, Blksize: 4096,
 		Mode: t.statusMode(id), Nlink: 1,
 	}}
+	if !t.isPublic(id) {
+		s.attr.Gid = t.fs.opts.StatusGroup
+	}
 	s.attr.SetTimes(&at, &at, &at)
 	return s
+}
+
+func (s *snapshot) entry(id statusID) statusEntry {
+	return statusEntry{id: id, attr: s.attr, keep: dirTimeout}
 }
 
 // flat is the flat file of an id.
@@ -38,7 +45,7 @@ func (t *statusTree) findFlat(name string) (statusEntry, error) {
 			id := statusID{kind: kindFlat, route: uint16(i), number: t.taken}
 			s := t.snapshot(id, content, time.Now())
 			t.snapshots[id.node()] = s
-			return statusEntry{id: id, attr: s.attr, keep: dirTimeout}, nil
+			return s.entry(id), nil
 		}
 	}
 	return statusEntry{}, syscall.ENOENT
@@ -51,7 +58,7 @@ func (t *statusTree) flatEntry(id statusID) (statusEntry, error) {
 	if s == nil {
 		return statusEntry{}, syscall.ENOENT
 	}
-	return statusEntry{id: id, attr: s.attr, keep: dirTimeout}, nil
+	return s.entry(id), nil
 }
 
 // forget drops the snapshot of a flat file. Other nodes have none.
@@ -67,7 +74,10 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		return t.fs.status(err)
 	}
 	if in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY {
-		return fuse.EACCES
+		if id.kind != kindControl {
+			return fuse.EACCES
+		}
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO // each write is a command
 	}
 	s, err := t.load(id)
 	if err != nil {
@@ -82,6 +92,12 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 
 // load returns what an open file reads.
 func (t *statusTree) load(id statusID) (*snapshot, error) {
+	switch {
+	case id.kind == kindControl:
+		return t.snapshot(id, t.help, t.began), nil
+	case id.isMessage():
+		return t.moment(id)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.snapshots[id.node()]; s != nil {
@@ -104,8 +120,6 @@ func (t *statusTree) read(in *fuse.ReadIn, n int) (fuse.ReadResult, fuse.Status)
 	}
 	return fuse.ReadResultData(part(s.content, in.Offset, n)), fuse.OK
 }
-
-func (t *statusTree) write(*fuse.WriteIn, []byte) (uint32, fuse.Status) { return 0, fuse.EBADF }
 
 // release ends a handle of a file or of a directory.
 func (t *statusTree) release(fh uint64) {

@@ -1,5 +1,7 @@
 package fs
 
+import "spoolfs/queue"
+
 // statusID names a node of the status tree. It is packed into the node id, so
 // that the tree needs no table of the nodes that the kernel knows: a listing of
 // a million messages costs no memory, and another process that takes over the
@@ -15,8 +17,19 @@ type statusID struct {
 type statusKind uint8
 
 const (
-	kindRoot statusKind = iota // .status
-	kindFlat                   // .status/<name>: one snapshot of it
+	kindRoot       statusKind = iota // .status
+	kindFlat                         // .status/<name>: one snapshot of it
+	kindControl                      // .status/ctl
+	kindRoutes                       // .status/routes
+	kindRoute                        // .status/routes/<route>
+	kindPendingDir                   // .status/routes/<route>/pending
+	kindDelayedDir                   // .status/routes/<route>/delayed
+	kindDeadDir                      // .status/routes/<route>/dead
+	kindPartialDir                   // .status/partial
+	kindPending                      // .status/routes/<route>/pending/<id>
+	kindDelayed                      // .status/routes/<route>/delayed/<id>
+	kindDead                         // .status/routes/<route>/dead/<id>
+	kindPartial                      // .status/partial/<name>.<id>
 )
 
 // A node id of the tree, from the highest bit down: 1, kind, route, attempts,
@@ -68,5 +81,48 @@ func parseStatusID(node uint64) statusID {
 
 // isDir reports whether the node is a directory.
 func (id statusID) isDir() bool {
-	return id.kind == kindRoot
+	switch id.kind {
+	case kindRoot, kindRoutes, kindRoute:
+		return true
+	}
+	return id.holdsMessages()
+}
+
+// holdsMessages reports whether the node is a directory of messages.
+func (id statusID) holdsMessages() bool {
+	return id.kind >= kindPendingDir && id.kind <= kindPartialDir
+}
+
+// isMessage reports whether the node is a message.
+func (id statusID) isMessage() bool { return id.kind >= kindPending && id.kind <= kindPartial }
+
+// dir is the directory of a message.
+func (id statusID) dir() statusID {
+	d := statusID{kind: id.kind - kindPending + kindPendingDir, route: id.route}
+	if d.kind == kindPartialDir {
+		d.route = 0
+	}
+	return d
+}
+
+// state is that of the messages in a directory, or of a message.
+func (id statusID) state() queue.State {
+	switch id.kind {
+	case kindPendingDir, kindPending:
+		return queue.Pending
+	case kindDelayedDir, kindDelayed:
+		return queue.Delayed
+	case kindDeadDir, kindDead:
+		return queue.Dead
+	}
+	return queue.Partial
+}
+
+// messageID names a message in a directory. Its route is that of the message,
+// since the directory of partial files is one for all routes.
+func messageID(dir statusID, route int, e queue.Entry) statusID {
+	return statusID{
+		kind: dir.kind + kindPending - kindPendingDir, route: uint16(route),
+		attempts: uint8(e.Attempts % 16), number: e.Place.Seq,
+	}
 }

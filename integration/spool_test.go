@@ -174,8 +174,8 @@ func (s *spool) cleanup() {
 type statusJSON struct {
 	Version string
 	Queue   struct {
-		Ready, Leased, Delayed, Dead, Staged, Bytes uint64
-		OldestReadySeconds                          float64 `json:"oldest_ready_seconds"`
+		Ready, Leased, Delayed, Dead, Partial, Staged, Bytes uint64
+		OldestReadySeconds                                   float64 `json:"oldest_ready_seconds"`
 	}
 	Publisher struct {
 		State          string

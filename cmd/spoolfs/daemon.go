@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"spoolfs/fs"
@@ -27,6 +28,10 @@ type daemon struct {
 	log     *slog.Logger
 	stdout  io.Writer
 	started time.Time
+	events  *events
+
+	// background is what commands have begun.
+	background sync.WaitGroup
 
 	queue     *queue.Queue
 	stages    []*queue.Stage // that the last run has left
@@ -37,7 +42,8 @@ type daemon struct {
 
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
-	d := &daemon{flags: c, log: newLogger(c.LogLevel, env.stderr), stdout: env.stdout, started: time.Now()}
+	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}}
+	d.log = newLogger(c.LogLevel, env.stderr, d.events)
 	if err := d.openQueue(env.ctx); err != nil {
 		return nil, err
 	}
@@ -53,12 +59,15 @@ func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 	return d, nil
 }
 
-func newLogger(level string, w io.Writer) *slog.Logger {
+func newLogger(level string, w, events io.Writer) *slog.Logger {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo // kong has checked it
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+	return slog.New(bothHandler{
+		slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}),
+		slog.NewTextHandler(events, nil),
+	})
 }
 
 // openQueue opens the store.
@@ -131,6 +140,8 @@ func (d *daemon) makeParts() (err error) {
 		Linger:       d.flags.Linger,
 		HeldFor:      d.flags.HeldFor,
 		Status:       d.statusFiles(), Logger: d.log,
+		StatusGroup: d.flags.statusGroup,
+		Commands:    d.commands(),
 	})
 	return err
 }
@@ -225,7 +236,9 @@ func (d *daemon) drain() {
 
 // close closes the store.
 func (d *daemon) close() error {
-	if err := d.queue.Close(); err != nil {
+	err := d.queue.Close()
+	d.background.Wait()
+	if err != nil {
 		return withCode(exitIO, err)
 	}
 	return nil

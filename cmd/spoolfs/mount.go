@@ -41,7 +41,11 @@ type mountCommand struct {
 	StopFiles time.Duration `default:"10s" help:"How long a stop waits for files that are open (${default})."`
 	StopSend  time.Duration `default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
 
+	StatusGroup string `placeholder:"NAME" help:"Group whose members may do with .status what root may: read and remove messages, give commands (none)."`
+
 	LogLevel string `default:"info" enum:"debug,info,warn,error" help:"Least level of messages on stderr: ${enum} (${default})."`
+
+	statusGroup uint32
 }
 
 // stdoutBroker is the broker that prints.
@@ -80,6 +84,10 @@ func (c *mountCommand) check() error {
 	}
 	if c.Window < 1 {
 		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", c.Window))
+	}
+	var err error
+	if c.statusGroup, err = groupID(c.StatusGroup); err != nil {
+		return withCode(exitUsage, err)
 	}
 	return c.checkPlaces()
 }

@@ -28,6 +28,7 @@ type queueStatus struct {
 	Leased             uint64  `json:"leased"`
 	Delayed            uint64  `json:"delayed"`
 	Dead               uint64  `json:"dead"`
+	Partial            uint64  `json:"partial"` // files, not messages
 	Staged             uint64  `json:"staged"`
 	Bytes              uint64  `json:"bytes"`
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
@@ -63,6 +64,9 @@ type fsStatus struct {
 	IngestedPartialTotal  uint64 `json:"ingested_partial_total"`
 	IngestErrorsTotal     uint64 `json:"ingest_errors_total"`
 	UnknownEndingsTotal   uint64 `json:"unknown_endings_total"` // published, though their writer may have been killed
+	PurgedTotal           uint64 `json:"purged_total"`          // messages that an operator removed
+	RedrivenTotal         uint64 `json:"redriven_total"`        // messages that an operator made ready again
+	Draining              bool   `json:"draining"`              // takes no new files
 	PanicsTotal           uint64 `json:"panics_total"`
 }
 
@@ -77,6 +81,9 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "queue", Content: keyValues(func(s status) any { return s.Queue })},
 		{Name: "publisher", Content: keyValues(func(s status) any { return s.Publisher })},
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
+		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags) }},
+		// What the log says of files names them.
+		{Name: "events", Private: true, Content: d.events.text},
 	}
 }
 
@@ -93,6 +100,7 @@ func (d *daemon) status() status {
 			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,
 			IngestedDeadTotal: f.IngestedDeadTotal, IngestErrorsTotal: f.IngestErrorsTotal,
 			IngestedPartialTotal: f.IngestedPartialTotal, UnknownEndingsTotal: f.UnknownEndingsTotal,
+			PurgedTotal: f.PurgedTotal, RedrivenTotal: f.RedrivenTotal, Draining: f.Draining,
 			PanicsTotal: f.PanicsTotal,
 		},
 	}
@@ -106,7 +114,7 @@ func (d *daemon) queueStatus() queueStatus {
 	damage := d.queue.Damage()
 	q := queueStatus{
 		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
-		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Staged: s.Staged, Bytes: s.Bytes,
+		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
 		FreeBytes: d.queue.Space().Free, FaultsTotal: d.queue.Faults(),
 	}
 	if !s.Oldest.IsZero() {
@@ -171,14 +179,14 @@ func (s status) summary() string {
 	fmt.Fprintf(&b, "spoolfs %s on %s, up %s\n\n", s.Version, s.Mountpoint, age(s.UptimeSeconds))
 	line("queue", "%d ready, %d leased, %d delayed, %d staged, %s%s",
 		q.Ready, q.Leased, q.Delayed, q.Staged, size(q.Bytes), oldest(q))
-	line("dead", "%d set aside", q.Dead)
+	line("dead", "%d set aside, and %d partial files", q.Dead, q.Partial)
 	line("broker", "%s%s", p.State, next(p))
 	line("", "%s exchange %s", p.Broker, p.Exchange)
 	if p.LastError != "" {
 		line("last error", "%s ago: %s", age(p.LastErrorSeconds), p.LastError)
 	}
 	line("published", "%d confirmed, %d in flight, %d sent again, %d rejected", p.ConfirmedTotal, p.InFlight, p.RequeuedTotal, p.RejectedTotal)
-	line("files", "%d ingested with %d messages, %d open, %d held", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles, f.HeldFiles)
+	line("files", "%d ingested with %d messages, %d open, %d held%s", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles, f.HeldFiles, draining(f))
 	return b.String()
 }
 
@@ -187,6 +195,13 @@ func oldest(q queueStatus) string {
 		return ""
 	}
 	return ", oldest " + age(q.OldestReadySeconds)
+}
+
+func draining(f fsStatus) string {
+	if !f.Draining {
+		return ""
+	}
+	return "; no new ones are taken"
 }
 
 func next(p publisherStatus) string {
