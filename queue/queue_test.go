@@ -195,6 +195,32 @@ func TestRoute_SettleKeepsID(t *testing.T) {
 	}
 }
 
+// TestStage_DiscardEmpty: a stage that was put without entries, as the very first
+// of a store, leaves no row behind when it ends.
+func TestStage_DiscardEmpty(t *testing.T) {
+	for _, end := range []func(*Stage) error{(*Stage).Discard, (*Stage).Commit} {
+		dir := t.TempDir()
+		q, _, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := q.Route("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.NewStage(NewFileID(), StageInfo{})
+		s.SetInfo("held", true)
+		if err := errors.Join(s.Put(0, nil), end(s), q.Close()); err != nil {
+			t.Fatal(err)
+		}
+		q, stages, err := Open(dir, Options{})
+		if err != nil || len(stages) != 0 {
+			t.Errorf("%d stages are there again, %v", len(stages), err)
+		}
+		q.Close()
+	}
+}
+
 // TestStage_Discard proves the second half of Q2.
 func TestStage_Discard(t *testing.T) {
 	_, r := openQueue(t, Options{})

@@ -74,8 +74,7 @@ func (s *Stage) submitEnd(b *pebble.Batch, discard bool, c cutting) (*write, err
 		return nil, nil
 	}
 	s.ended, s.owed = true, false
-	if s.q.stages[s.file] == nil || s.ticket == 0 && s.entries == 0 {
-		delete(s.q.stages, s.file)
+	if s.q.stages[s.file] == nil {
 		return nil, nil // nothing was ever put
 	}
 	delete(s.q.stages, s.file)
