@@ -119,6 +119,8 @@ func (fs *FS) convert(f *file) error {
 		return err
 	}
 	f.pieces = nil
+	f.active.Store(fs.now().UnixNano())
+	f.since.Store(f.active.Load())
 	return nil
 }
 

@@ -30,7 +30,8 @@ type rig struct {
 	route  *queue.Route
 	store  string
 	opts   Options
-	clock  atomic.Int64 // added to the time of day
+	clock  atomic.Int64 // added to the time of day, or to epoch
+	epoch  time.Time    // if not zero, time stands still but for clock
 	unique atomic.Uint64
 }
 
@@ -63,10 +64,18 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	r.fs.processOf = func(thread uint32) process { return process(thread) }
-	r.fs.now = func() time.Time { return time.Now().Add(time.Duration(r.clock.Load())) }
+	r.fs.now = r.now
 	if err := r.fs.Recover(stages); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+func (r *rig) now() time.Time {
+	now := r.epoch
+	if now.IsZero() {
+		now = time.Now()
+	}
+	return now.Add(time.Duration(r.clock.Load()))
 }
 
 func (r *rig) stop() {
@@ -331,6 +340,9 @@ func (r *rig) bodies() string {
 		}
 		for _, l := range leases {
 			b.Write(l.Body)
+		}
+		if err := r.route.Ack(leases...); err != nil {
+			r.t.Fatal(err)
 		}
 	}
 }
