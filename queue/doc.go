@@ -104,6 +104,9 @@
 //     ID. Proven by TestOpen_DamagedFiles, TestOpen_RandomDamage,
 //     TestOpen_CrashWhileSettingAside and TestQueue_BlockGoesBad.
 //
+// A sector that cannot be read any more is damage, too, once it was tried for a
+// while (badsector.go). Proven by TestQueue_BadSector.
+//
 // What cannot be told from a crash is no damage: a log that was cut behind its
 // last sync, and loses what was written after the cut.
 //

@@ -18,6 +18,9 @@ import (
 type engine struct {
 	db *pebble.DB
 
+	// patience is how long a read is tried that the disk refuses.
+	patience time.Duration
+
 	// failed is closed when the database has failed; err says why.
 	failed chan struct{}
 	err    error
@@ -60,7 +63,7 @@ type group struct {
 // openEngine opens the database in a directory. onFault is called once if it
 // fails later, and must not wait.
 func openEngine(dir string, opts *Options, onFault func()) (*engine, error) {
-	e := &engine{failed: make(chan struct{}), syncing: make(chan struct{}, 1)}
+	e := &engine{failed: make(chan struct{}), syncing: make(chan struct{}, 1), patience: opts.mediumPatience}
 	fs, err := newEngineFS(opts.FS, dir, e)
 	if err != nil {
 		return nil, err
@@ -327,6 +330,19 @@ func (e *engine) apply(b *pebble.Batch, sync bool) error {
 		}
 		return e.db.Apply(b, pebble.NoSync)
 	})
+}
+
+// pause waits, and reports whether the engine is still in use then.
+func (e *engine) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.failed:
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.closing && !e.hasFailed()
 }
 
 // closeTimeout is how long a failed database gets to close.

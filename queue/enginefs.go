@@ -64,8 +64,7 @@ func (f *engineFS) create(name string, category vfs.DiskWriteCategory, open func
 }
 
 func (f *engineFS) wrap(name string, file vfs.File) vfs.File {
-	table := strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
-	return &engineFile{File: file, fs: f, name: name, table: table}
+	return &engineFile{File: file, fs: f, name: name, table: isTable(name)}
 }
 
 // Create makes the entry of a manifest durable at once. Pebble does not before
@@ -99,7 +98,11 @@ func (f *engineFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 			return file, nil
 		}
 	}
-	return f.FS.Open(name, opts...)
+	file, err := f.FS.Open(name, opts...)
+	if err != nil || !isTable(name) {
+		return file, err
+	}
+	return &tableFile{File: file, e: f.e, name: name}, nil
 }
 
 // List ends the engine when it fails, and shows an empty directory: the opening

@@ -3,7 +3,6 @@ package queue
 import (
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,7 +37,7 @@ func TestRoute_LeaseOutlastsFailingReads(t *testing.T) {
 	const failures = 4
 	failing := errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if open.Load() && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, ".sst") && failed.Add(1) <= failures {
-			return syscall.EIO
+			return errorfs.ErrInjected
 		}
 		return nil
 	})

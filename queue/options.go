@@ -26,6 +26,9 @@ type Options struct {
 	// FS is the file system of the store. Default the operating system's;
 	// tests use one that crashes.
 	FS vfs.FS
+
+	// mediumPatience is how long a read is tried that the disk refuses.
+	mediumPatience time.Duration
 }
 
 func (o *Options) ensureDefaults() {
@@ -40,5 +43,8 @@ func (o *Options) ensureDefaults() {
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default
+	}
+	if o.mediumPatience == 0 {
+		o.mediumPatience = defaultPatience
 	}
 }

@@ -123,7 +123,7 @@ func (q *Queue) salvage(dir string, s *salvage, cause error) (damage DamageRepor
 	if err := q.opts.FS.RemoveAll(q.inStore(salvageDir)); err != nil {
 		return damage, err
 	}
-	if s.from, err = list(q.opts.FS, q.inStore(dir)); err != nil {
+	if s.from, err = list(&tolerantFS{FS: q.opts.FS}, q.inStore(dir)); err != nil {
 		return damage, err
 	}
 	fsys := q.opts.FS
