@@ -19,24 +19,24 @@ var errMissing = errors.New("install rabbitmq-server (make deps)")
 // keep to it.
 //
 //	rabbitmq.config   the configuration, in Erlang terms
-//	enabled_plugins   none
+//	enabled_plugins   none, or that of EXTERNAL
 //	install/          RabbitMQ's scripts and libraries, by symbolic links
 //	mnesia/           the data
 //	log/              RabbitMQ's log
 //	out               what the node printed
 type home struct {
-	dir    string
-	lock   *os.File            // of the directory, while we live
-	server string              // path of rabbitmq-server
-	user   *syscall.Credential // nil: as we are
-	ports  *ports
+	dir   string
+	lock  *os.File // of the directory, while we live
+	opts  Options
+	user  *syscall.Credential // nil: as we are
+	ports *ports
 }
 
-func newHome(server string, ports *ports) (*home, error) {
-	if _, err := os.Stat(server); err != nil {
+func newHome(opts Options, ports *ports) (*home, error) {
+	if _, err := os.Stat(opts.Server); err != nil {
 		return nil, fmt.Errorf("find rabbitmq-server: %w: %w", err, errMissing)
 	}
-	h := &home{server: server, ports: ports}
+	h := &home{opts: opts, ports: ports}
 	if os.Geteuid() == 0 {
 		credential, err := rabbitUser()
 		if err != nil {
@@ -94,7 +94,7 @@ func (h *home) fill() error {
 	if err := os.WriteFile(h.path("rabbitmq.config"), []byte(h.config()), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(h.path("enabled_plugins"), []byte("[].\n"), 0o644); err != nil {
+	if err := os.WriteFile(h.path("enabled_plugins"), []byte("["+strings.Join(h.plugins(), ", ")+"].\n"), 0o644); err != nil {
 		return err
 	}
 	for _, name := range []string{"mnesia", "log"} {
@@ -107,16 +107,37 @@ func (h *home) fill() error {
 
 func (h *home) config() string {
 	return fmt.Sprintf(`[{rabbit, [{tcp_listeners, [{"127.0.0.1", %d}]},
-           {num_tcp_acceptors, 2},
+           {num_tcp_acceptors, 2},%s
            {disk_free_limit, 1000000}]}].
-`, h.ports.amqp.number)
+`, h.ports.amqp.number, h.tlsConfig())
+}
+
+func (h *home) tlsConfig() string {
+	t := h.opts.TLS
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf(`
+           {ssl_listeners, [{"127.0.0.1", %d}]},
+           {ssl_options, [{cacertfile, %q}, {certfile, %q}, {keyfile, %q},
+                          {verify, verify_peer}, {fail_if_no_peer_cert, false}]},
+           {auth_mechanisms, ['PLAIN', 'AMQPLAIN', 'EXTERNAL']},
+           {ssl_cert_login_from, common_name},`, h.ports.tls.number, t.CA, t.Cert, t.Key)
+}
+
+// plugins are those that the node needs.
+func (h *home) plugins() []string {
+	if h.opts.TLS == nil {
+		return nil
+	}
+	return []string{"rabbitmq_auth_mechanism_ssl"}
 }
 
 // link makes an installation without plugins. The node looks for each of its
 // 1,200 modules in every directory of plugins/, so that most of its start is
 // lost on plugins that it does not use.
 func (h *home) link() error {
-	scripts, err := filepath.EvalSymlinks(h.server)
+	scripts, err := filepath.EvalSymlinks(h.opts.Server)
 	if err != nil {
 		return err
 	}
@@ -134,13 +155,23 @@ func (h *home) link() error {
 		return err
 	}
 	for _, lib := range libs {
-		if needed(filepath.Base(lib)) {
+		if h.needs(filepath.Base(lib)) {
 			if err := os.Symlink(lib, h.path("install", "plugins", filepath.Base(lib))); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// needs reports whether this node uses a library.
+func (h *home) needs(lib string) bool {
+	for _, plugin := range h.plugins() {
+		if strings.HasPrefix(lib, plugin+"-") {
+			return true
+		}
+	}
+	return needed(lib)
 }
 
 // needed reports whether a bare node uses a library: all but the plugins and

@@ -36,7 +36,7 @@ func Start(ctx context.Context, opts Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := newHome(opts.Server, ports)
+	home, err := newHome(opts, ports)
 	if err != nil {
 		return nil, errors.Join(err, ports.release())
 	}
@@ -50,6 +50,12 @@ func Start(ctx context.Context, opts Options) (*Node, error) {
 // URL is where clients find the node. It stays the same for the node's life.
 func (n *Node) URL() string {
 	return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", n.ports.amqp.number)
+}
+
+// TLSURL is where clients find the node with TLS, if Options.TLS is set. It has
+// no user.
+func (n *Node) TLSURL() string {
+	return fmt.Sprintf("amqps://127.0.0.1:%d/", n.ports.tls.number)
 }
 
 // Start starts the node again after Stop or Kill, with the same data and port,

@@ -171,7 +171,7 @@ func TestNode_StartSaysWhyNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := newHome(Options{}.withDefaults().Server, ports)
+	home, err := newHome(Options{}.withDefaults(), ports)
 	if err != nil {
 		t.Fatal(err)
 	}

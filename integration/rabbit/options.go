@@ -11,7 +11,14 @@ type Options struct {
 	// StartTimeout bounds each start; the default is 90 s, ten times what it
 	// takes on a busy machine.
 	StartTimeout time.Duration
+
+	// TLS, if set, has the node listen for amqps, too, and log in whoever shows
+	// a certificate of the CA as the user of its common name (EXTERNAL).
+	TLS *TLS
 }
+
+// TLS are files in PEM that the user of the node can read.
+type TLS struct{ CA, Cert, Key string }
 
 func (o Options) withDefaults() Options {
 	if o.Server == "" {

@@ -8,6 +8,7 @@ type ports struct {
 	dist *port // the node's own, for rabbitmqctl to call
 	ctl  *port // of rabbitmqctl
 	epmd *port
+	tls  *port
 }
 
 func reservePorts() (*ports, error) {
@@ -23,7 +24,7 @@ func reservePorts() (*ports, error) {
 }
 
 func (p *ports) all() []**port {
-	return []**port{&p.amqp, &p.dist, &p.ctl, &p.epmd}
+	return []**port{&p.amqp, &p.dist, &p.ctl, &p.epmd, &p.tls}
 }
 
 func (p *ports) release() error {

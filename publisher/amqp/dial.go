@@ -18,8 +18,9 @@ type dialer struct {
 	uri    amqp091.URI
 	expiry Expiry
 
-	wire *wire       // nil before there is one
-	stop func() bool // undoes that the end of ctx closes wire
+	wire    *wire       // nil before there is one
+	secured *secured    // the same, with amqps
+	stop    func() bool // undoes that the end of ctx closes wire
 }
 
 // Dial connects to a broker, declares the exchanges and returns a session that
@@ -124,7 +125,7 @@ func (d *dialer) connect(ctx context.Context, auth amqp091.Authentication) (*amq
 		plain.Password = "" // the library keeps it
 	}
 	if err != nil {
-		return nil, loginFault(err)
+		return nil, loginFault(d.secured.alerted(err))
 	}
 	return c, nil
 }
@@ -135,19 +136,17 @@ const maxFrame = 128 << 10
 // authentication is how we log in. It is asked for before anything is dialled:
 // what it lacks the network cannot give.
 func (d *dialer) authentication() (amqp091.Authentication, error) {
-	if d.opts.External {
+	c := Credentials{User: d.uri.Username, Password: d.uri.Password, External: d.opts.External}
+	if d.opts.Credentials != nil && !d.opts.External {
+		var err error
+		if c, err = d.opts.Credentials(); err != nil {
+			return nil, &publisher.Fault{Class: publisher.Lazy, Cause: publisher.Credentials, Err: err}
+		}
+	}
+	if c.External {
 		return &amqp091.ExternalAuth{}, nil
 	}
-	plain := d.uri.PlainAuth()
-	if d.opts.Credentials == nil {
-		return plain, nil
-	}
-	user, password, err := d.opts.Credentials()
-	if err != nil {
-		return nil, &publisher.Fault{Class: publisher.Lazy, Cause: publisher.Credentials, Err: err}
-	}
-	plain.Username, plain.Password = user, password
-	return plain, nil
+	return &amqp091.PlainAuth{Username: c.User, Password: c.Password}, nil
 }
 
 func (d *dialer) dialWire(ctx context.Context) (net.Conn, error) {

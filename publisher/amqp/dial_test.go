@@ -2,13 +2,8 @@ package amqp
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/pem"
 	"errors"
 	"net"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -211,31 +206,6 @@ func TestDial_ContextEndsLater(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	closeSession(t, s)
-}
-
-func TestDial_TLS(t *testing.T) {
-	q := declareQueue(t, nil)
-	web := httptest.NewTLSServer(nil) // for its certificate
-	web.Close()
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	block := &pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}
-	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l := tls.NewListener(listen(t), &tls.Config{Certificates: web.TLS.Certificates})
-	newRelayOn(t, l)
-	broker := "amqps://guest:guest@" + l.Addr().String() + "/"
-
-	s := dial(t, Options{URL: broker + "?cacertfile=" + file, Exchanges: []string{q.Exchange}})
-	publish(t, s, publication(q.Exchange, 1))
-	if got := nextVerdict(t, s); got.Outcome != publisher.Confirmed {
-		t.Errorf("got %+v", got)
-	}
-	closeSession(t, s)
-
-	_, err := Dial(t.Context(), Options{URL: broker})
-	wantErr(t, err, publisher.Retriable, "certificate")
-	wantCause(t, err, publisher.Certificate)
 }
 
 // What an operator sees of the connection.

@@ -11,6 +11,12 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 )
 
+// Credentials are how to log in: user and password, or External.
+type Credentials struct {
+	User, Password string
+	External       bool // with our certificate, and no password
+}
+
 // Options are the settings of a session.
 type Options struct {
 	// URL is an AMQP URI: amqp:// or amqps://, with user, password, virtual
@@ -19,10 +25,10 @@ type Options struct {
 	// channel_max), which come before the fields below.
 	URL string
 
-	// Credentials returns user and password, in the place of those in the URL.
-	// It is called at each Dial, so that a new password needs no restart. Its
+	// Credentials returns how to log in, in the place of what the URL says. It
+	// is called at each Dial, so that a new password needs no restart. Its
 	// error must not hold the password.
-	Credentials func() (user, password string, err error)
+	Credentials func() (Credentials, error)
 
 	// External logs in with our certificate instead of a password.
 	External bool

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"spoolfs/publisher"
@@ -77,7 +78,35 @@ func (d *dialer) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		return nil, tlsFault(err)
 	}
 	d.expiry.Server = earliest(client.ConnectionState().PeerCertificates)
-	return client, nil
+	d.secured = &secured{Conn: client}
+	return d.secured, nil
+}
+
+// secured is a TLS connection that remembers whether the broker has ended it
+// with an alert. With TLS 1.3 it looks at our certificate after the handshake,
+// and the library makes a text of what it reads then.
+type secured struct {
+	*tls.Conn
+	alert atomic.Pointer[error]
+}
+
+func (s *secured) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if err != nil && saidByPeer(err) {
+		s.alert.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// alerted returns the alert, or err if there was none.
+func (s *secured) alerted(err error) error {
+	if s == nil {
+		return err
+	}
+	if alert := s.alert.Load(); alert != nil {
+		return *alert
+	}
+	return err
 }
 
 // Expiry is when certificates expire; zero when there are none.
