@@ -36,6 +36,7 @@ type daemon struct {
 	queue     *queue.Queue
 	stages    []*queue.Stage // that the last run has left
 	route     *queue.Route
+	brokers   *amqp.Brokers
 	publisher *publisher.Publisher
 	fs        *fs.FS
 }
@@ -122,10 +123,7 @@ func (d *daemon) warnOfStrays() {
 }
 
 func (d *daemon) makeParts() (err error) {
-	d.publisher, err = publisher.New(publisher.Options{
-		Route: d.route, Dial: d.dial, Exchange: d.flags.Exchange,
-		TopicPrefix: d.flags.TopicPrefix, Window: d.flags.Window, Logger: d.log,
-	})
+	d.publisher, err = publisher.New(d.publisherOptions())
 	if err != nil {
 		return err
 	}
@@ -144,21 +142,6 @@ func (d *daemon) makeParts() (err error) {
 		Commands:    d.commands(),
 	})
 	return err
-}
-
-// dial opens a session with the broker.
-func (d *daemon) dial(ctx context.Context) (publisher.Session, error) {
-	if d.flags.Broker == stdoutBroker {
-		return newStdoutSession(d.stdout, d.flags.Window), nil
-	}
-	s, err := amqp.Dial(ctx, amqp.Options{
-		URL: d.flags.Broker, Exchanges: []string{d.flags.Exchange},
-		Window: d.flags.Window, Version: version(),
-	})
-	if err != nil {
-		return nil, err // not s: a nil *Session is not a nil interface
-	}
-	return s, nil
 }
 
 // run serves until ctx ends, somebody unmounts, or the store fails.
@@ -189,7 +172,8 @@ func (d *daemon) run(ctx context.Context) error {
 	select {
 	case err = <-published:
 	case <-time.After(stopLimit):
-		err = withCode(exitTemporary, errors.New("the broker holds up the stop: ended without it; what was not confirmed is in the store"))
+		d.publisher.Abort()
+		err = errors.Join(<-published, withCode(exitTemporary, errors.New("the broker holds up the stop: ended without it; what was not confirmed is in the store")))
 	}
 	if left, e := d.queue.Stats(); e == nil {
 		d.log.Info("stopped", "queued", left.Ready+left.Delayed, "dead", left.Dead)
@@ -207,7 +191,7 @@ func (d *daemon) ready() {
 			"missing", damage.Missing, "set_aside", damage.Dir, "at", damage.At)
 	}
 	d.log.Info("ready", "mountpoint", d.flags.Mountpoint, "store", d.flags.Store,
-		"broker", maskURL(d.flags.Broker), "exchange", d.flags.Exchange,
+		"broker", d.flags.masked(), "exchange", d.flags.Exchange,
 		"queued", stats.Ready+stats.Delayed, "dead", stats.Dead, "version", version())
 }
 

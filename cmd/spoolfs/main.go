@@ -22,7 +22,7 @@ import (
 func main() {
 	ctx, cancel := signalContext()
 	defer cancel()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, hidePasswords(os.Args)[1:], os.Stdout, os.Stderr))
 }
 
 // cli is the command line.

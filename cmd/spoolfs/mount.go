@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,10 +19,7 @@ type mountCommand struct {
 	Mountpoint string `arg:"" help:"Directory to mount on."`
 
 	Store       string `required:"" placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there."`
-	Broker      string `placeholder:"URL" help:"amqp://user:password@host:port/vhost, or \"stdout:\" to print each message as a JSON line. A password is best given in the environment, where other users do not see it."`
-	Exchange    string `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
-	TopicPrefix string `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
-	Window      int    `default:"1024" placeholder:"N" help:"Messages that may be unconfirmed at a time (${default})."`
+	brokerFlags `embed:""`
 
 	Format       string           `default:"sarracenia" enum:"sarracenia,raw" help:"What files hold: sarracenia, a record a line, or raw, where the file is the message (${default})."`
 	RoutingKey   string           `placeholder:"KEY" help:"Routing key of all messages, for --format=raw."`
@@ -48,9 +44,6 @@ type mountCommand struct {
 	statusGroup uint32
 }
 
-// stdoutBroker is the broker that prints.
-const stdoutBroker = "stdout:"
-
 // Run is called by kong.
 func (c *mountCommand) Run(env *environment) error {
 	if err := c.check(); err != nil {
@@ -70,7 +63,7 @@ func (c *mountCommand) limits() queue.Limits {
 
 // check refuses what cannot work before anything is touched.
 func (c *mountCommand) check() error {
-	if err := c.checkBroker(); err != nil {
+	if err := c.brokerFlags.check(); err != nil {
 		return err
 	}
 	if c.MaxBytes < 0 {
@@ -81,9 +74,6 @@ func (c *mountCommand) check() error {
 	}
 	if err := c.checkFiles(); err != nil {
 		return err
-	}
-	if c.Window < 1 {
-		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", c.Window))
 	}
 	var err error
 	if c.statusGroup, err = groupID(c.StatusGroup); err != nil {
@@ -118,26 +108,6 @@ func (c *mountCommand) format() ingest.Format {
 		return ingest.NewRaw(c.RoutingKey)
 	}
 	return ingest.NewSarracenia(ingest.SarraceniaOptions{TopicPrefix: c.TopicPrefix, MaxLine: int(c.MessageLimit)})
-}
-
-func (c *mountCommand) checkBroker() error {
-	if c.Broker == "" {
-		return withCode(exitUsage, errors.New(`no broker is given: use --broker=amqp://user:password@host/vhost, or --broker=stdout: to print the messages for a first try`))
-	}
-	if c.Broker == stdoutBroker {
-		return nil
-	}
-	u, err := url.Parse(c.Broker)
-	// What url.Parse says holds the URL, and that the password. A "/", "#" or
-	// "?" in a password makes a wrong URL of it that parses all the same.
-	if err != nil || u.Opaque != "" || u.Fragment != "" || strings.Contains(u.Path, "@") ||
-		u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "" {
-		return withCode(exitUsage, errors.New("--broker: want amqp://user:password@host:port/vhost, amqps://user:password@host/vhost, or stdout: to print; percent-encode special characters of the password"))
-	}
-	if c.Exchange == "" {
-		return withCode(exitUsage, errors.New("no exchange is given: use --exchange=NAME"))
-	}
-	return nil
 }
 
 // checkPlaces makes the paths absolute, and sees that the store is not within
@@ -177,20 +147,4 @@ func resolve(path string) string {
 		return path
 	}
 	return filepath.Join(resolve(filepath.Clean(dir)), base)
-}
-
-// maskURL shows what of a broker's URL may be shown.
-func maskURL(raw string) string {
-	if raw == stdoutBroker {
-		return raw
-	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(not a URL)"
-	}
-	masked := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	if u.User != nil {
-		masked.User = url.User(u.User.Username())
-	}
-	return masked.String()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"spoolfs/fs"
+	"spoolfs/publisher"
 )
 
 // status is .status/status.json. Keys are added later and never renamed.
@@ -49,7 +50,17 @@ type publisherStatus struct {
 	InvalidTotal       uint64  `json:"invalid_total"`
 	RequeuedTotal      uint64  `json:"requeued_total"`
 	SessionsTotal      uint64  `json:"sessions_total"`
+	RefusedTotal       uint64  `json:"refused_total"` // what they name is missing or not allowed
+	ExpiredTotal       uint64  `json:"expired_total"`
+	FailuresTotal      uint64  `json:"failures_total"`                      // attempts and sessions that failed
+	Window             int     `json:"window"`                              // messages that may be in flight now
+	PausedSeconds      float64 `json:"paused_seconds"`                      // left, because of a refusal
+	ConnectedTo        string  `json:"connected_to"`                        // the broker of the last session
+	TLSServerExpires   int64   `json:"tls_server_expiry_timestamp_seconds"` // 0: no certificate
+	TLSClientExpires   int64   `json:"tls_client_expiry_timestamp_seconds"`
 	LastError          string  `json:"last_error"`
+	LastCause          string  `json:"last_cause"`           // its kind
+	LastAdvice         string  `json:"last_advice"`          // what to do about it
 	LastErrorSeconds   float64 `json:"last_error_seconds"`   // ago
 	NextAttemptSeconds float64 `json:"next_attempt_seconds"` // while waiting
 }
@@ -126,11 +137,17 @@ func (d *daemon) queueStatus() queueStatus {
 func (d *daemon) publisherStatus() publisherStatus {
 	s := d.publisher.Stats()
 	p := publisherStatus{
-		State: string(s.State), Broker: maskURL(d.flags.Broker), Exchange: d.flags.Exchange,
+		State: string(s.State), Broker: d.flags.masked(), Exchange: d.flags.Exchange,
 		InFlight: s.InFlight, ConfirmedTotal: s.ConfirmedTotal, ReturnedTotal: s.ReturnedTotal,
 		RejectedTotal: s.RejectedTotal, InvalidTotal: s.InvalidTotal, RequeuedTotal: s.RequeuedTotal,
 		SessionsTotal: s.SessionsTotal, LastError: s.LastError,
+		RefusedTotal: s.RefusedTotal, ExpiredTotal: s.ExpiredTotal, FailuresTotal: s.FailuresTotal,
+		Window: s.Window, PausedSeconds: max(0, seconds(time.Until(s.PausedUntil))),
+		LastCause: string(s.LastCause), LastAdvice: s.LastAdvice,
 	}
+	link := d.brokers.Stats()
+	p.ConnectedTo = link.Address
+	p.TLSServerExpires, p.TLSClientExpires = timestamp(link.Expiry.Server), timestamp(link.Expiry.Client)
 	if !s.LastErrorTime.IsZero() {
 		p.LastErrorSeconds = seconds(time.Since(s.LastErrorTime))
 	}
@@ -138,6 +155,14 @@ func (d *daemon) publisherStatus() publisherStatus {
 		p.NextAttemptSeconds = max(0, seconds(time.Until(s.NextAttempt)))
 	}
 	return p
+}
+
+// timestamp is a time as Unix seconds; 0 if there is none.
+func timestamp(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
 }
 
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
@@ -184,6 +209,9 @@ func (s status) summary() string {
 	line("", "%s exchange %s", p.Broker, p.Exchange)
 	if p.LastError != "" {
 		line("last error", "%s ago: %s", age(p.LastErrorSeconds), p.LastError)
+		if p.State != string(publisher.Connected) && p.State != string(publisher.Idle) {
+			line("what to do", "%s", p.LastAdvice)
+		}
 	}
 	line("published", "%d confirmed, %d in flight, %d sent again, %d rejected", p.ConfirmedTotal, p.InFlight, p.RequeuedTotal, p.RejectedTotal)
 	line("files", "%d ingested with %d messages, %d open, %d held%s", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles, f.HeldFiles, draining(f))

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+)
+
+// brokerFlags are the flags of "spoolfs mount" that say where messages go, and
+// how.
+type brokerFlags struct {
+	Broker         []string `sep:" " placeholder:"URL" help:"amqp://user:password@host:port/vhost or amqps://, or \"stdout:\" to print each message as a JSON line. Given more than once, or with spaces between, the brokers are tried in turn. A password is best given in a file."`
+	Exchange       string   `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
+	RecordExchange []string `sep:"," placeholder:"PATTERN" help:"Further exchanges that a record may name itself, such as xs_*; they are not declared. A record that names another one waits."`
+	TopicPrefix    string   `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
+	Vhost          string   `placeholder:"NAME" help:"Virtual host, instead of the path of the URL."`
+
+	PasswordFile string `placeholder:"FILE" help:"File with the broker's password, read at each connect. The default is the file \"password\" of systemd's credentials directory, if there is one."`
+	Credentials  string `placeholder:"FILE" help:"Sarracenia's credentials.conf to look user and password up in, read at each connect. The default is the file \"credentials.conf\" of systemd's credentials directory, if there is one."`
+	Auth         string `default:"plain" enum:"plain,external" help:"How to log in: with a password (plain) or with --tls-cert (external)."`
+
+	TLSCA         string `name:"tls-ca" placeholder:"FILE" help:"Certificates of the authorities that may have signed the broker's (those of the system). It and the next two are PEM, and read at each connect."`
+	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Our own certificate."`
+	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Its key."`
+	TLSName       string `name:"tls-name" placeholder:"NAME" help:"Name that the broker's certificate must have (the host of the URL)."`
+	TLSSkipVerify bool   `name:"tls-skip-verify" help:"Accept any certificate of the broker, and so anybody in its place."`
+
+	Window         int           `default:"1024" placeholder:"N" help:"Messages that may be unconfirmed at a time (${default})."`
+	Rate           float64       `placeholder:"N" help:"Most messages a second; after an outage a tenth of it at first (no limit)."`
+	ConfirmTimeout time.Duration `default:"30s" help:"How long a message may lack the broker's confirm before the connection is replaced (${default})."`
+	BlockedTimeout time.Duration `default:"10m" help:"How long the broker may block us, for want of memory or disk, before the connection is replaced (${default})."`
+	Returned       string        `default:"count" enum:"count,retry,dead" help:"What becomes of messages that no queue wants: delivered and counted (count), tried again later (retry) or set aside (dead) (${default})."`
+	TTL            time.Duration `name:"ttl" help:"Age since it was stored from which a message is not sent any more, such as 48h (none)."`
+	RetryTTL       time.Duration `name:"retry-ttl" help:"Age since its pubTime from which a message is not sent any more, as Sarracenia's retry_ttl (none)."`
+	Expired        string        `default:"dead" enum:"dead,drop" help:"What becomes of such messages: set aside (dead) or dropped and counted (drop) (${default})."`
+}
+
+// stdoutBroker is the broker that prints.
+const stdoutBroker = "stdout:"
+
+// prints reports whether messages go to stdout.
+func (f *brokerFlags) prints() bool { return len(f.Broker) == 1 && f.Broker[0] == stdoutBroker }
+
+// masked are the brokers without their passwords.
+func (f *brokerFlags) masked() string {
+	var all []string
+	for _, b := range f.Broker {
+		all = append(all, maskURL(b))
+	}
+	return strings.Join(all, " ")
+}
+
+// check refuses what cannot work before anything is touched.
+func (f *brokerFlags) check() error {
+	if len(f.Broker) == 0 {
+		return withCode(exitUsage, errors.New(`no broker is given: use --broker=amqp://user:password@host/vhost, or --broker=stdout: to print the messages for a first try`))
+	}
+	if f.Window < 1 {
+		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", f.Window))
+	}
+	if f.Rate < 0 || f.TTL < 0 || f.RetryTTL < 0 || f.ConfirmTimeout <= 0 || f.BlockedTimeout <= 0 {
+		return withCode(exitUsage, errors.New("--rate, --ttl, --retry-ttl, --confirm-timeout and --blocked-timeout cannot be negative, nor the last two 0"))
+	}
+	for _, pattern := range f.RecordExchange {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return withCode(exitUsage, fmt.Errorf("--record-exchange=%s: want names, or patterns with *, ? and [a-z]", pattern))
+		}
+	}
+	if f.prints() {
+		return nil
+	}
+	for _, b := range f.Broker {
+		if err := checkURL(b); err != nil {
+			return withCode(exitUsage, err)
+		}
+	}
+	if f.Exchange == "" {
+		return withCode(exitUsage, errors.New("no exchange is given: use --exchange=NAME"))
+	}
+	return f.checkLogin()
+}
+
+func (f *brokerFlags) checkLogin() error {
+	switch {
+	case (f.TLSCert == "") != (f.TLSKey == ""):
+		return withCode(exitUsage, errors.New("--tls-cert and --tls-key belong together"))
+	case f.Auth == "external" && f.TLSCert == "":
+		return withCode(exitUsage, errors.New("--auth=external logs in with a certificate: give --tls-cert and --tls-key"))
+	case f.PasswordFile != "" && f.Credentials != "":
+		return withCode(exitUsage, errors.New("--password-file and --credentials: give one of them"))
+	}
+	return nil
+}
+
+// checkURL refuses what is no broker. What url.Parse says holds the URL, and
+// that the password. A "/", "#" or "?" in a password makes a wrong URL of it
+// that parses all the same.
+func checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.Fragment != "" || strings.Contains(u.Path, "@") || strings.Contains(u.RawQuery, "@") ||
+		u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "" {
+		return errors.New("--broker: want amqp://user:password@host:port/vhost, amqps://user:password@host/vhost, or stdout: to print; percent-encode special characters of the password")
+	}
+	return nil
+}
+
+// maskURL shows what of a broker's URL may be shown.
+func maskURL(raw string) string {
+	if raw == stdoutBroker {
+		return raw
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(not a URL)"
+	}
+	masked := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if u.User != nil {
+		masked.User = url.User(u.User.Username())
+	}
+	return masked.String()
+}
