@@ -28,14 +28,10 @@ func TestLine_QueueIsFull(t *testing.T) {
 		}
 		return p.RejectedTotal > 2*lineWindow && p.State == publisher.Slowed && p.LastCause == publisher.Rejecting
 	})
-	var got []rabbit.Delivery
-	wait(t, "all messages", func() bool {
-		got = append(got, drain(t, q)...)
-		return len(idsOf(got)) == messages
-	})
+	got := consume(t, q, messages) // so fast that it is not full again
 	l.untilEmpty()
-	if len(got) != messages {
-		t.Errorf("received %d messages, want %d without repeats", len(got), messages)
+	if n := len(idsOf(got)); n != messages || len(drain(t, q)) > 0 {
+		t.Errorf("received %d messages, want %d without repeats", n, messages)
 	}
 	last, late := -1, 0
 	for _, d := range got {
@@ -60,8 +56,8 @@ func TestLine_QueueIsFull(t *testing.T) {
 func TestLine_MemoryAlarm(t *testing.T) {
 	t.Cleanup(func() { ctl(t, "set_vm_memory_high_watermark", "0.4") })
 	for name, opts := range map[string]publisher.Options{
-		"Cleared":  {ConfirmTimeout: 300 * time.Millisecond},
-		"Deadline": {BlockedTimeout: 300 * time.Millisecond, ConfirmTimeout: 300 * time.Millisecond},
+		"Cleared":  {ConfirmTimeout: 2 * time.Second},
+		"Deadline": {BlockedTimeout: 300 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := declareQueue(t, nil)
@@ -82,7 +78,7 @@ func TestLine_MemoryAlarm(t *testing.T) {
 					if p.State != publisher.Blocked {
 						blocked = time.Now()
 					}
-					return time.Since(blocked) > time.Second
+					return time.Since(blocked) > opts.ConfirmTimeout+time.Second
 				})
 			}
 			ctl(t, "set_vm_memory_high_watermark", "0.4")

@@ -13,8 +13,9 @@ import (
 )
 
 // lastWords is how long the reader has for what the broker said before it
-// closed the connection.
-const lastWords = 100 * time.Millisecond
+// closed the connection. It ends by itself then; this is for a peer that does
+// not.
+const lastWords = time.Second
 
 var _ publisher.Session = (*Session)(nil)
 
