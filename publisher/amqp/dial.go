@@ -124,8 +124,8 @@ func (d *dialer) connect(ctx context.Context, auth amqp091.Authentication) (*amq
 	if plain, ok := auth.(*amqp091.PlainAuth); ok {
 		plain.Password = "" // the library keeps it
 	}
-	if err != nil {
-		return nil, loginFault(d.secured.alerted(err))
+	if err = d.secured.alerted(err); err != nil {
+		return nil, loginFault(err)
 	}
 	return c, nil
 }

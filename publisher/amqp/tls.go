@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,7 +79,7 @@ func (d *dialer) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		return nil, tlsFault(err)
 	}
 	d.expiry.Server = earliest(client.ConnectionState().PeerCertificates)
-	d.secured = &secured{Conn: client}
+	d.secured = &secured{Conn: client, ended: make(chan struct{})}
 	return d.secured, nil
 }
 
@@ -88,21 +89,44 @@ func (d *dialer) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 type secured struct {
 	*tls.Conn
 	alert atomic.Pointer[error]
+	ended chan struct{} // closed when a Read has failed
+	once  sync.Once
+	ready atomic.Bool // the AMQP handshake is over
 }
 
 func (s *secured) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
-	if err != nil && saidByPeer(err) {
-		s.alert.CompareAndSwap(nil, &err)
+	if err != nil {
+		if saidByPeer(err) {
+			s.alert.CompareAndSwap(nil, &err)
+		}
+		s.once.Do(func() { close(s.ended) })
 	}
 	return n, err
 }
 
-// alerted returns the alert, or err if there was none.
+// Write gives the reader time to come upon an alert when it meets the end of the
+// connection that follows one.
+func (s *secured) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	if err != nil && !s.ready.Load() {
+		late := time.NewTimer(lastWords)
+		defer late.Stop()
+		select {
+		case <-s.ended:
+		case <-late.C:
+		}
+	}
+	return n, err
+}
+
+// alerted ends the AMQP handshake, and returns the alert, or err if there was
+// none.
 func (s *secured) alerted(err error) error {
 	if s == nil {
 		return err
 	}
+	s.ready.Store(true)
 	if alert := s.alert.Load(); alert != nil {
 		return *alert
 	}
