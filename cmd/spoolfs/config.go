@@ -22,11 +22,15 @@ func flagLines(flags reflect.Value) []string {
 	for i := range flags.NumField() {
 		field, value := flags.Type().Field(i), flags.Field(i)
 		switch {
-		case !field.IsExported():
 		case field.Anonymous && value.Kind() == reflect.Struct:
 			lines = append(lines, flagLines(value)...)
+		case !field.IsExported():
 		default:
-			lines = append(lines, flagName(field.Name)+" "+flagText(field.Name, value)+"\n")
+			name := flagName(field.Name)
+			if tag := field.Tag.Get("name"); tag != "" {
+				name = strings.ReplaceAll(tag, "-", "_")
+			}
+			lines = append(lines, name+" "+flagText(field.Name, value)+"\n")
 		}
 	}
 	return lines

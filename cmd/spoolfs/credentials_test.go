@@ -168,3 +168,15 @@ func TestHidePasswords(t *testing.T) {
 		}
 	}
 }
+
+// TestConfigLines_BrokerFlags: they are shown, under their own names, and no
+// password is.
+func TestConfigLines_BrokerFlags(t *testing.T) {
+	c := mountCommand{}
+	c.Broker = []string{"amqp://u:secret@h/", "amqps://v:secret@h2/"}
+	c.TLSCA = "/etc/ca.pem"
+	got := string(configLines(&c))
+	if !strings.Contains(got, "broker amqp://u@h/ amqps://v@h2/\n") || !strings.Contains(got, "tls_ca /etc/ca.pem\n") || strings.Contains(got, "secret") {
+		t.Errorf("got\n%s", got)
+	}
+}
