@@ -111,7 +111,9 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 	if h == nil || !h.writer || h.process == 0 || h.process != fs.processOf(in.Pid) {
 		return nil
 	}
-	h.file.mu.Lock()
+	if !h.file.mu.lockWithin(fs.opts.StoreTimeout) {
+		return errStuck
+	}
 	promised := h.file.stage != nil
 	h.file.mu.Unlock()
 	if promised {
@@ -180,7 +182,7 @@ func (fs *FS) setDirAttr(d *dir, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Sta
 	if mark == before {
 		return fuse.OK
 	}
-	return fs.status(d.storeMark(route.queue, mark))
+	return fs.status(fs.patiently(func() error { return d.storeMark(route.queue, mark) }))
 }
 
 // Access answers access(2) and chdir(2). Other requests are checked where they

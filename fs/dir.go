@@ -3,6 +3,7 @@ package fs
 import (
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,9 +36,10 @@ type dir struct {
 	// payer is the user whose limit counts the directory.
 	payer uint32
 
-	// mark is the stage that keeps the directory of a user in the store. The
-	// kernel's lock of the directory is what lets one request at a time use it.
-	mark *queue.Stage
+	// marking guards mark, the stage that keeps the directory of a user in the
+	// store. It is not taken under FS.mu.
+	marking sync.Mutex
+	mark    *queue.Stage
 }
 
 // route is a route of the queue and the format of the files that go there.

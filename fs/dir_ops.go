@@ -115,7 +115,7 @@ func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.
 	d.entryLocked(out)
 	mark := d.markLocked()
 	fs.mu.Unlock()
-	if err := d.storeMark(fs.opts.Route, mark); err != nil {
+	if err := fs.patiently(func() error { return d.storeMark(fs.opts.Route, mark) }); err != nil {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
 		fs.dropDirLocked(d)
@@ -143,6 +143,8 @@ func (fs *FS) mkdirLocked(in *fuse.MkdirIn, name string) (*dir, error) {
 
 // storeMark keeps a directory in the store, under the given mark.
 func (d *dir) storeMark(r *queue.Route, mark string) error {
+	d.marking.Lock()
+	defer d.marking.Unlock()
 	if d.mark == nil {
 		d.mark = r.NewStage(queue.NewFileID(), queue.StageInfo{File: mark, UID: d.uid, Held: true})
 	}
@@ -162,7 +164,7 @@ func (fs *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Stat
 		return fs.status(err)
 	}
 	// The kernel keeps others out of it meanwhile.
-	return fs.status(fs.removeDir(d))
+	return fs.status(fs.patiently(func() error { return fs.removeDir(d) }))
 }
 
 func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {
@@ -189,10 +191,8 @@ func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {
 
 // removeDir removes a directory from the store and from the tree.
 func (fs *FS) removeDir(d *dir) error {
-	if d.mark != nil {
-		if err := d.mark.Discard(); err != nil {
-			return err
-		}
+	if err := d.dropMark(); err != nil {
+		return err
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -200,10 +200,21 @@ func (fs *FS) removeDir(d *dir) error {
 	return nil
 }
 
+// dropMark takes a directory out of the store.
+func (d *dir) dropMark() error {
+	d.marking.Lock()
+	defer d.marking.Unlock()
+	if d.mark == nil {
+		return nil
+	}
+	return d.mark.Discard()
+}
+
 // dirMove is where a directory is to go.
 type dirMove struct {
-	in   *fuse.RenameIn
-	name string
+	caller fuse.Caller
+	flags  uint32
+	name   string
 }
 
 // renameDir moves a directory with all that is in it.
@@ -235,7 +246,7 @@ func (fs *FS) renameDir(d, to *dir, m *dirMove) error {
 // planDirLocked checks that a directory may move, and returns the one that it
 // replaces; itself if there is nothing to do.
 func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
-	c := &m.in.Caller
+	c := &m.caller
 	if err := d.mayMoveLocked(c); err != nil {
 		return nil, err
 	}
@@ -247,7 +258,7 @@ func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
 		return nil, syscall.EPERM
 	case to.isWithinLocked(d):
 		return nil, syscall.EINVAL
-	case over != nil && m.in.Flags&unix.RENAME_NOREPLACE != 0:
+	case over != nil && m.flags&unix.RENAME_NOREPLACE != 0:
 		return nil, syscall.EEXIST
 	case over == nil && fs.findLocked(c, to, m.name) != nil:
 		return nil, syscall.ENOTDIR

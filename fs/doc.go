@@ -18,8 +18,9 @@
 //   - F5: another user's name does not exist (G12). Who may do what is decided in
 //     access.go alone. Proven by TestFS_NamesArePrivate and TestDir_Modes.
 //   - F6: a handler never returns EINTR, and never waits for anything but the
-//     disk of the store (G5). Proven by TestMount_WritersDoNotWaitForBroker of
-//     package integration.
+//     disk of the store, nor for that without end (G5). A bug costs one request.
+//     Proven by TestMount_WritersDoNotWaitForBroker of package integration,
+//     TestFS_StoreDoesNotAnswer and TestMount_Panic.
 //   - F7: a file of a line format that stays open is committed in instalments of
 //     whole lines; its messages are published once, whatever happens.
 //     Proven by TestInstalment_Linger, TestInstalment_BySize and

@@ -11,6 +11,13 @@ import (
 
 // Errors of the file system itself.
 var (
+	// errStuck says that the store does not answer. What was to be done may
+	// still be done.
+	errStuck = errors.New("the store does not answer")
+
+	// errPanicked says that a bug was met, and has been logged.
+	errPanicked = errors.New("bug")
+
 	// errDraining says that the daemon is stopping and takes no new files.
 	errDraining = errors.New("spool is draining")
 
@@ -38,6 +45,8 @@ func (fs *FS) status(err error) fuse.Status {
 	switch {
 	case err == nil:
 		return fuse.OK
+	case errors.Is(err, errPanicked):
+		return fuse.EIO // and logged
 	case errors.Is(err, errDraining):
 		return fuse.EROFS
 	case errors.Is(err, errFileLimit):

@@ -3,7 +3,6 @@ package fs
 import (
 	"bytes"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -37,7 +36,7 @@ type file struct {
 	// Guarded by FS.mu: the handles, and those of them that may write.
 	handles, writers int
 
-	mu sync.Mutex
+	mu lock
 
 	// label is the path under which the file is stored.
 	label string
@@ -53,7 +52,7 @@ type file struct {
 	ended bool
 
 	// abandoned says that its opener has unlinked it: nothing more is staged.
-	abandoned bool
+	abandoned atomic.Bool
 
 	base int64
 	buf  []byte
@@ -82,7 +81,7 @@ type file struct {
 const maxLines = 1_000_000
 
 func (fs *FS) newFile(uid uint32, r *route, label string) *file {
-	f := &file{uid: uid, route: r, label: label}
+	f := &file{uid: uid, route: r, label: label, mu: newLock()}
 	now := fs.now().UnixNano()
 	f.active.Store(now)
 	f.since.Store(now)
@@ -110,21 +109,20 @@ type chunk struct {
 
 // write puts data at an offset, or at the end.
 func (fs *FS) write(f *file, c chunk) error {
-	f.mu.Lock()
+	lines := bytes.Count(c.data, []byte("\n"))
+	if err := fs.prepare(f, need{c.offset, c.atEnd, int64(len(c.data)), lines}); err != nil {
+		return err
+	}
 	defer f.mu.Unlock()
 	if c.atEnd {
 		// Its own end, whatever the kernel believes: other files under the
 		// same name have other sizes.
 		c.offset = f.end()
 	}
-	lines := bytes.Count(c.data, []byte("\n"))
-	if err := fs.makeRoom(f, int64(len(c.data)), lines); err != nil {
-		return err
-	}
 	if f.newlines+lines > maxLines {
 		return fmt.Errorf("%w: more than %d lines", errFileLimit, maxLines)
 	}
-	if err := fs.reach(f, c.offset); err != nil {
+	if err := f.reaches(c.offset); err != nil {
 		return err
 	}
 	if err := fs.resize(f, max(f.end(), c.offset+int64(len(c.data)))); err != nil {
@@ -139,12 +137,14 @@ func (fs *FS) write(f *file, c chunk) error {
 
 // truncate sets the size of the file.
 func (fs *FS) truncate(f *file, size int64) error {
-	f.mu.Lock()
+	if err := fs.prepare(f, need{offset: size}); err != nil {
+		return err
+	}
 	defer f.mu.Unlock()
 	if size == f.end() {
 		return nil
 	}
-	if err := fs.reach(f, size); err != nil {
+	if err := f.reaches(size); err != nil {
 		return err
 	}
 	from := min(size, f.end())
@@ -157,28 +157,70 @@ func (fs *FS) truncate(f *file, size int64) error {
 
 // read copies bytes from an offset on.
 func (fs *FS) read(f *file, buf []byte, offset int64) (int, error) {
-	f.mu.Lock()
+	if err := fs.prepare(f, need{offset: offset}); err != nil {
+		return 0, err
+	}
 	defer f.mu.Unlock()
 	if offset >= f.end() {
 		return 0, nil
 	}
-	if err := fs.reach(f, offset); err != nil {
+	if err := f.reaches(offset); err != nil {
 		return 0, err
 	}
 	return copy(buf, f.buf[offset-f.base:]), nil
 }
 
-// reach sees to it that the bytes from an offset on are in memory. What has been
-// committed can neither be read again nor changed.
-func (fs *FS) reach(f *file, offset int64) error {
-	switch {
-	case f.owed && offset < f.base+int64(f.staged.consumed):
-	case offset >= f.base:
-		return nil
-	case f.held:
-		return fs.load(f)
+// need is what a request is going to do with a file: use it from an offset on,
+// and write some bytes and lines.
+type need struct {
+	offset int64
+	atEnd  bool // whatever the offset is
+	bytes  int64
+	lines  int
+}
+
+// prepare does what a request needs the disk for, and takes the lock of the file.
+// After an error nobody has it.
+func (fs *FS) prepare(f *file, n need) error {
+	if !f.mu.lockWithin(fs.opts.StoreTimeout) {
+		return errStuck
 	}
-	return fmt.Errorf("%w: offset %d of a file that is committed up to %d", syscall.EINVAL, offset, f.base)
+	full := n.bytes > 0 && fs.isFull(f, n)
+	away := f.held && !n.atEnd && n.offset < f.base
+	if !full && !away {
+		return nil
+	}
+	f.mu.Unlock()
+	err := fs.patiently(func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if full {
+			if err := fs.instal(f); err != nil {
+				return err
+			}
+		}
+		if away {
+			return fs.load(f)
+		}
+		return nil
+	})
+	if err == nil && !f.mu.lockWithin(fs.opts.StoreTimeout) {
+		err = errStuck
+	}
+	return err
+}
+
+// reaches reports whether the bytes from an offset on are there. What has been
+// committed can neither be read again nor changed.
+func (f *file) reaches(offset int64) error {
+	start := f.base
+	if f.owed {
+		start += int64(f.staged.consumed)
+	}
+	if offset < start {
+		return fmt.Errorf("%w: offset %d of a file that is committed up to %d", syscall.EINVAL, offset, start)
+	}
+	return nil
 }
 
 // touch notes that the bytes from offset on have changed.

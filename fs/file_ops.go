@@ -219,7 +219,9 @@ func (fs *FS) noteEnding(f *file, in *fuse.InHeader) {
 	case endingUnknown:
 		fs.unknown.Add(1)
 	case endingKilled:
-		f.mu.Lock()
+		if !f.mu.lockWithin(fs.opts.StoreTimeout) {
+			return
+		}
 		defer f.mu.Unlock()
 		// A child that was killed may have inherited the descriptor and no
 		// more. A thread that is gone was one of the process that dies.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"syscall"
 
 	"spoolfs/queue"
 )
@@ -56,6 +57,9 @@ func (fs *FS) load(f *file) error {
 	}
 	buf := make([]byte, 0, size)
 	for m, err := range f.stage.Entries() {
+		if err == nil && m.Dead() {
+			err = fmt.Errorf("%w: %s", queue.ErrCorrupt, m.Reason)
+		}
 		if err == nil && int64(len(buf)+len(m.Body)) > f.base {
 			break // what comes now is in memory
 		}
@@ -74,6 +78,9 @@ func (fs *FS) load(f *file) error {
 func (fs *FS) publish(f *file, m *move) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.held || f.ended {
+		return syscall.ENOENT // by another request
+	}
 	if err := fs.load(f); err != nil {
 		return err
 	}

@@ -10,14 +10,11 @@ import "sync"
 // it is committed all the same.
 const maxQuiet = 12
 
-// makeRoom commits the whole lines of a file that is half as large as it may be,
-// before more is written to it.
-func (fs *FS) makeRoom(f *file, more int64, lines int) error {
-	full := int64(len(f.buf))+more > fs.limit(f)/2 || f.newlines+lines > maxLines/2
-	if !full || f.newlines == 0 || f.held || f.ended || f.abandoned || f.route.format.Whole() {
-		return nil
-	}
-	return fs.instal(f)
+// isFull reports whether the whole lines of a file are to be committed before more
+// is written: if it is half as large as it may be.
+func (fs *FS) isFull(f *file, n need) bool {
+	full := int64(len(f.buf))+n.bytes > fs.limit(f)/2 || f.newlines+n.lines > maxLines/2
+	return full && f.newlines > 0 && !f.held && !f.ended && !f.abandoned.Load() && !f.route.format.Whole()
 }
 
 // instal stages and commits the whole lines of a file.
@@ -84,7 +81,7 @@ func (fs *FS) commitLingering() {
 func (fs *FS) commitQuiet(f *file) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held || f.ended || f.abandoned {
+	if f.held || f.ended || f.abandoned.Load() {
 		return
 	}
 	if err := fs.instal(f); err != nil {

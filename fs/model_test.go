@@ -344,11 +344,8 @@ func (m *model) commit(f *modelFile) {
 }
 
 func (m *model) publish(f *modelFile) {
-	if len(f.staged) > f.base {
-		for _, l := range f.staged[f.base:] {
-			m.want[l]++
-		}
-		f.base = len(f.staged)
+	for _, l := range f.staged[min(f.base, len(f.staged)):] {
+		m.want[l]++
 	}
 }
 
@@ -426,6 +423,7 @@ func (m *model) pass(t *rapid.T) {
 			f.since = m.now()
 			m.stage(f)
 			m.publish(f)
+			f.base = len(f.lines)
 		}
 	}
 }

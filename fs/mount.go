@@ -79,7 +79,8 @@ func (fs *FS) Mount(dir string) (*Mount, error) {
 		defer close(m.done)
 		server.Serve()
 	})
-	m.served.Go(func() { fs.tend(m.done) })
+	m.served.Go(func() { fs.tend(fs.tendNames, m.done) })
+	m.served.Go(func() { fs.tend(fs.tendFiles, m.done) })
 	return m, nil
 }
 

@@ -73,14 +73,12 @@ func (fs *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Sta
 	fs.dropIfEndedLocked(n)
 	fs.mu.Unlock()
 	if held != nil {
-		return fs.status(fs.unlinkHeld(n, d, key))
+		return fs.status(fs.patiently(func() error { return fs.unlinkHeld(n, d, key) }))
 	}
 	p := fs.processOf(in.Pid)
 	for _, h := range handles {
 		if h.writer && h.process == p && p != 0 {
-			h.file.mu.Lock()
-			h.file.abandoned = true
-			h.file.mu.Unlock()
+			h.file.abandoned.Store(true)
 		}
 	}
 	return fuse.OK
@@ -125,6 +123,7 @@ func (fs *FS) unlinkHeld(n *node, d *dir, key nameKey) error {
 // move is a rename of a node that has been found to be allowed.
 type move struct {
 	node  *node
+	held  *file // of the node, or nil
 	dir   *dir
 	key   nameKey
 	label string
@@ -151,7 +150,8 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 	if err == nil && from.dirs[oldName] != nil {
 		d := from.dirs[oldName]
 		fs.mu.Unlock()
-		return fs.status(fs.renameDir(d, to, &dirMove{in, newName}))
+		m := &dirMove{in.Caller, in.Flags, newName}
+		return fs.status(fs.patiently(func() error { return fs.renameDir(d, to, m) }))
 	}
 	var m *move
 	if err == nil {
@@ -161,7 +161,11 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 	if err != nil || m == nil {
 		return fs.status(err)
 	}
-	return fs.status(fs.rename(m, fs.processOf(in.Pid)))
+	p := fs.processOf(in.Pid)
+	if m.held == nil {
+		return fs.status(fs.rename(m, p))
+	}
+	return fs.status(fs.patiently(func() error { return fs.rename(m, p) }))
 }
 
 // renameDirsLocked returns the directories of a rename.
@@ -196,21 +200,18 @@ func (fs *FS) planLocked(in *fuse.RenameIn, from, to *dir, oldName, newName stri
 	case target != nil && in.Flags&unix.RENAME_NOREPLACE != 0:
 		return nil, syscall.EEXIST
 	}
-	return &move{node: n, dir: to, key: nameKey{in.Uid, newName}, label: to.pathLocked(newName)}, nil
+	return &move{node: n, held: n.held, dir: to, key: nameKey{in.Uid, newName}, label: to.pathLocked(newName)}, nil
 }
 
 // rename moves a node. For a grace second the process may use the new name.
 func (fs *FS) rename(m *move, p process) error {
-	fs.mu.Lock()
-	held := m.node.held
-	fs.mu.Unlock()
 	var err error
 	switch {
-	case held == nil:
+	case m.held == nil:
 	case isHeld(m.key.name):
-		err = fs.relabel(held, m.label)
+		err = fs.relabel(m.held, m.label)
 	default:
-		err = fs.publish(held, m)
+		err = fs.publish(m.held, m)
 	}
 	if err != nil {
 		return err

@@ -40,6 +40,10 @@ type Options struct {
 	// flushed last before its whole lines are committed. Default 5 s.
 	Linger time.Duration
 
+	// StoreTimeout is how long a request waits for the disk of the store before
+	// it is answered with EIO. Default 60 s.
+	StoreTimeout time.Duration
+
 	// HeldFor is how long a held file waits for its rename before it is set
 	// aside. Default 24 h.
 	HeldFor time.Duration
@@ -92,6 +96,9 @@ func (o *Options) ensureDefaults() {
 	}
 	if o.Linger == 0 {
 		o.Linger = 5 * time.Second
+	}
+	if o.StoreTimeout == 0 {
+		o.StoreTimeout = time.Minute
 	}
 	if o.HeldFor == 0 {
 		o.HeldFor = 24 * time.Hour

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -74,8 +75,9 @@ func (fs *FS) recoverFile(s *queue.Stage) error {
 	info := s.Info()
 	f := fs.newFile(info.UID, fs.root.route, info.File)
 	f.held, f.stage = true, s
-	if err := fs.measure(f); err != nil {
-		return err
+	whole, err := fs.measure(f)
+	if err != nil || !whole {
+		return errors.Join(err, fs.rescue(f))
 	}
 	fs.mu.Lock()
 	d, name := fs.root, info.File
@@ -102,12 +104,13 @@ func (fs *FS) recoverFile(s *queue.Stage) error {
 	return nil
 }
 
-// measure finds out how large a held file is, and when it was written last.
-func (fs *FS) measure(f *file) error {
+// measure finds out how large a held file is, and when it was written last. It
+// reports whether all of it can be read.
+func (fs *FS) measure(f *file) (whole bool, err error) {
 	var last time.Time
 	for m, err := range f.stage.Entries() {
-		if err != nil {
-			return err
+		if err != nil || m.Dead() {
+			return false, err
 		}
 		f.base += int64(len(m.Body))
 		f.pieces = append(f.pieces, f.base)
@@ -117,5 +120,33 @@ func (fs *FS) measure(f *file) error {
 	if !last.IsZero() {
 		f.active.Store(last.UnixNano())
 	}
+	return true, nil
+}
+
+// rescue sets aside what can be read of a held file that is damaged, and as dead
+// letters what cannot.
+func (fs *FS) rescue(f *file) error {
+	rest := queue.Message{Partial: true, Reason: reasonDamaged, Line: 1}
+	var ms []queue.Message
+	for m, err := range f.stage.Entries() {
+		switch {
+		case err != nil:
+			return err
+		case m.Dead():
+			m.Line = uint32(len(ms)) + 2
+			ms = append(ms, *m)
+		default:
+			rest.Body = append(rest.Body, m.Body...)
+		}
+	}
+	ms = append(ms, rest)
+	f.stage.SetInfo(f.label, false)
+	if err := f.stage.Put(0, fs.identify(f, ms)); err != nil {
+		return err
+	}
+	for i := range ms {
+		f.staged.counts.add(&ms[i])
+	}
+	fs.commit(f)
 	return nil
 }

@@ -95,7 +95,8 @@ func (r *rig) restart() {
 // pass lets time pass, and does what is due then.
 func (r *rig) pass(d time.Duration) {
 	r.clock.Add(int64(d))
-	r.fs.tendOnce()
+	r.fs.tendNames()
+	r.fs.tendFiles()
 }
 
 // user calls as a process of a user, in a directory.

@@ -74,14 +74,16 @@ const maxLarge = 2
 
 // stageNew makes what is new durable, and is the ticket for the file's place.
 func (fs *FS) stageNew(f *file) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return fs.stageLocked(f)
+	return fs.patiently(func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return fs.stageLocked(f)
+	})
 }
 
 func (fs *FS) stageLocked(f *file) error {
 	f.active.Store(fs.now().UnixNano())
-	if f.abandoned || f.ended {
+	if f.abandoned.Load() || f.ended {
 		return nil
 	}
 	if f.held {
@@ -169,6 +171,7 @@ func (fs *FS) judgeTail(f *file, tail *queue.Message) {
 const (
 	reasonKilled    = "killed"    // a signal ended its writer
 	reasonAbandoned = "abandoned" // it waited for its rename for too long
+	reasonDamaged   = "damaged"   // a part of a held file cannot be read any more
 	reasonReplaced  = "replaced"  // a crash left two held files of one name
 )
 

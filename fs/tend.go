@@ -9,8 +9,8 @@ import (
 // tendEvery is how often tend does what is due. It is at most this late.
 const tendEvery = 250 * time.Millisecond
 
-// tend does what nobody asks for, until done is closed.
-func (fs *FS) tend(done <-chan struct{}) {
+// tend takes a step from time to time, until done is closed.
+func (fs *FS) tend(step func(), done <-chan struct{}) {
 	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
 	for {
@@ -18,20 +18,24 @@ func (fs *FS) tend(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-ticker.C:
-			fs.guard(fs.tendOnce)
+			fs.guard(step)
 		}
 	}
 }
 
-// tendOnce ends grace seconds, commits what lingers and sets aside what waits for
-// a rename for too long.
-func (fs *FS) tendOnce() {
+// tendNames ends grace seconds. It never waits for the disk.
+func (fs *FS) tendNames() {
 	fs.mu.Lock()
 	fs.expireLocked()
 	stale := fs.stale
 	fs.stale = nil
 	fs.mu.Unlock()
 	fs.pruneNodes(stale)
+}
+
+// tendFiles commits what lingers, and sets aside what waits for a rename for too
+// long.
+func (fs *FS) tendFiles() {
 	fs.commitLingering()
 	fs.abandonHeld()
 }

@@ -137,6 +137,7 @@ func (d *daemon) makeParts() (err error) {
 		UserShare:    d.flags.UserShare,
 		Linger:       d.flags.Linger,
 		HeldFor:      d.flags.HeldFor,
+		StoreTimeout: d.flags.StoreTimeout,
 		Status:       d.statusFiles(), Logger: d.log,
 		StatusGroup: d.flags.statusGroup,
 		Commands:    d.commands(),

@@ -27,6 +27,7 @@ type mountCommand struct {
 	MessageLimit units.Base2Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of a message; a longer line is set aside (${default})."`
 	Linger       time.Duration    `default:"5s" help:"How long a file with a record a line stays open after its last close or fsync before its whole lines are committed (${default})."`
 	HeldFor      time.Duration    `default:"24h" help:"How long a file with a temporary name waits for its rename before it is set aside (${default})."`
+	StoreTimeout time.Duration    `default:"1m" help:"How long a writer waits for a disk that does not answer before it gets an error (${default})."`
 	OpenLimit    int64            `default:"262144" placeholder:"N" help:"Files that may be open or held at a time (${default})."`
 	BufferLimit  units.Base2Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for what is written to open files (${default})."`
 
@@ -94,8 +95,8 @@ func (c *mountCommand) checkFiles() error {
 		return withCode(exitUsage, fmt.Errorf("--routing-key has %d bytes: AMQP takes 255", len(c.RoutingKey)))
 	case min(c.FileLimit, c.MessageLimit, c.BufferLimit) <= 0 || c.OpenLimit <= 0:
 		return withCode(exitUsage, errors.New("--file-limit, --message-limit, --buffer-limit and --open-limit: want more than 0"))
-	case min(c.Linger, c.HeldFor) <= 0:
-		return withCode(exitUsage, errors.New("--linger and --held-for: want more than 0, such as 5s"))
+	case min(c.Linger, c.HeldFor, c.StoreTimeout) <= 0:
+		return withCode(exitUsage, errors.New("--linger, --held-for and --store-timeout: want more than 0, such as 5s"))
 	}
 	return nil
 }
