@@ -101,9 +101,10 @@ func mayChown(in *fuse.SetAttrIn, owner, group uint32) error {
 }
 
 // mayUse refuses a node of the status tree to those who may not look into it:
-// numbers are for everybody, contents and commands for operators.
+// numbers are for everybody, contents and commands for operators, and the names
+// that a user has open for himself too. What is open nobody reads.
 func (t *statusTree) mayUse(id statusID, c *fuse.Caller) error {
-	if t.isPublic(id) || t.isOperator(c) {
+	if t.isPublic(id) || t.isOperator(c) || id.kind == kindUserDir && id.number == uint64(c.Uid) {
 		return nil
 	}
 	return syscall.EACCES
@@ -112,7 +113,7 @@ func (t *statusTree) mayUse(id statusID, c *fuse.Caller) error {
 // isPublic reports whether a node is for everybody.
 func (t *statusTree) isPublic(id statusID) bool {
 	switch id.kind {
-	case kindRoot, kindRoutes, kindRoute:
+	case kindRoot, kindRoutes, kindRoute, kindOpenDir:
 		return true
 	case kindFlat:
 		return !t.flat(id).Private
@@ -133,6 +134,8 @@ func (t *statusTree) statusMode(id statusID) uint32 {
 		mode = 0o660
 	case id.holdsMessages():
 		mode = 0o770
+	case id.kind == kindUserDir:
+		mode = 0o550
 	case id.isDir():
 		mode = 0o555
 	case t.isPublic(id):

@@ -28,7 +28,7 @@ type statusTree struct {
 
 	// places remembers the nodes of names that were listed or looked for, dues
 	// when delayed messages are due, which their nodes do not tell.
-	places *recent[statusName, statusID]
+	places *recent[statusName, uint64]
 	dues   *recent[uint64, int64] // by inode number
 
 	// help is what reading ctl shows.
@@ -55,7 +55,7 @@ func newStatusTree(fs *FS) *statusTree {
 	return &statusTree{
 		fs: fs, files: fs.opts.Status, began: fs.started,
 		routes:    []*queue.Route{fs.opts.Route},
-		places:    newRecent[statusName, statusID](maxPlaces),
+		places:    newRecent[statusName, uint64](maxPlaces),
 		dues:      newRecent[uint64, int64](maxDues),
 		help:      helpText(fs.opts.Commands),
 		snapshots: map[uint64]*snapshot{},
@@ -85,6 +85,10 @@ func (t *statusTree) find(dir statusID, name string) (statusEntry, error) {
 		return t.findInRoot(name)
 	case kindRoutes:
 		return t.findRoute(name)
+	case kindOpenDir:
+		return t.findUser(name)
+	case kindUserDir:
+		return t.findOpen(dir, name)
 	case kindRoute:
 		if kind, ok := routeDirs[name]; ok {
 			return t.directory(statusID{kind: kind, route: dir.route}), nil
@@ -120,6 +124,9 @@ func (t *statusTree) directory(id statusID) statusEntry {
 	if !t.isPublic(id) {
 		e.attr.Gid = t.fs.opts.StatusGroup
 	}
+	if id.kind == kindUserDir {
+		e.attr.Uid, e.keep = uint32(id.number), 0
+	}
 	e.attr.SetTimes(&t.began, &t.began, &t.began)
 	return e
 }
@@ -133,6 +140,8 @@ func (t *statusTree) describe(id statusID) (statusEntry, error) {
 		return t.flatEntry(id)
 	case id.kind == kindControl:
 		return t.controlEntry(), nil
+	case id.kind == kindOpenFile:
+		return t.openEntry(id)
 	case id.isMessage():
 		s, err := t.moment(id)
 		if err != nil {
@@ -171,6 +180,9 @@ func (t *statusTree) access(in *fuse.AccessIn) fuse.Status {
 	const write = 2
 	id := parseStatusID(in.NodeId)
 	if in.Mask&write != 0 && t.isPublic(id) {
+		return fuse.EACCES
+	}
+	if id.kind == kindOpenFile && in.Mask != 0 {
 		return fuse.EACCES
 	}
 	return t.fs.status(t.mayUse(id, &in.Caller))

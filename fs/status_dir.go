@@ -53,6 +53,10 @@ func (t *statusTree) lister(id statusID) func() pager {
 		return func() pager { return onePage(t.listRoutes()) }
 	case id.kind == kindRoute:
 		return func() pager { return onePage(listRoute(id)) }
+	case id.kind == kindOpenDir:
+		return func() pager { return onePage(t.listUsers()) }
+	case id.kind == kindUserDir:
+		return func() pager { return onePage(t.listOpen(id)) }
 	case id.holdsMessages():
 		return func() pager { return t.listMessages(id) }
 	}

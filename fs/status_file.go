@@ -95,6 +95,8 @@ func (t *statusTree) load(id statusID) (*snapshot, error) {
 	switch {
 	case id.kind == kindControl:
 		return t.snapshot(id, t.help, t.began), nil
+	case id.kind == kindOpenFile:
+		return nil, syscall.EACCES
 	case id.isMessage():
 		return t.moment(id)
 	}

@@ -10,7 +10,7 @@ type statusID struct {
 	kind     statusKind
 	route    uint16 // index of the route, or of the flat file
 	attempts uint8  // of a message, modulo 16
-	number   uint64 // of a message its sequence number, of a snapshot a count
+	number   uint64 // of a message its sequence number, of a snapshot a count, of a user the uid, of an open file its node
 }
 
 // statusKind is the kind of a node of the status tree.
@@ -30,6 +30,9 @@ const (
 	kindDelayed                      // .status/routes/<route>/delayed/<id>
 	kindDead                         // .status/routes/<route>/dead/<id>
 	kindPartial                      // .status/partial/<name>.<id>
+	kindOpenDir                      // .status/open
+	kindUserDir                      // .status/open/<uid>
+	kindOpenFile                     // .status/open/<uid>/<name>
 )
 
 // A node id of the tree, from the highest bit down: 1, kind, route, attempts,
@@ -37,7 +40,7 @@ const (
 // for 55 years at 10,000 messages a second.
 const (
 	statusBit    = 1 << 63
-	kindShift    = 59
+	kindShift    = 58
 	routeShift   = 48
 	attemptShift = 44
 	maxRoutes    = 1 << (kindShift - routeShift)
@@ -82,7 +85,7 @@ func parseStatusID(node uint64) statusID {
 // isDir reports whether the node is a directory.
 func (id statusID) isDir() bool {
 	switch id.kind {
-	case kindRoot, kindRoutes, kindRoute:
+	case kindRoot, kindRoutes, kindRoute, kindOpenDir, kindUserDir:
 		return true
 	}
 	return id.holdsMessages()

@@ -66,7 +66,7 @@ func (t *statusTree) messagePage(dir statusID, route int, after *queue.Place) ([
 // note remembers where a message is.
 func (t *statusTree) note(dir statusID, route int, e queue.Entry) (statusID, string) {
 	id, name := messageID(dir, route, e), messageName(dir, e)
-	t.places.put(nameIn(dir, name), id)
+	t.places.put(nameIn(dir, name), id.node())
 	if dir.kind == kindDelayedDir {
 		t.dues.put(id.ino(), e.Place.Due)
 	}

@@ -40,7 +40,8 @@ var errScan = fmt.Errorf("name was not listed, and there are too many to look at
 // locate returns the message of a name: from where it was seen last, or after a
 // scan.
 func (t *statusTree) locate(dir statusID, name string) (statusID, queue.Entry, error) {
-	if id, ok := t.places.get(nameIn(dir, name)); ok {
+	if node, ok := t.places.get(nameIn(dir, name)); ok {
+		id := parseStatusID(node)
 		e, err := t.entry(id)
 		switch {
 		case err == nil && messageName(dir, e) == name:

@@ -10,6 +10,7 @@ import (
 const (
 	routesName  = "routes"
 	partialName = "partial"
+	openName    = "open"
 	controlName = "ctl"
 )
 
@@ -26,6 +27,8 @@ func (t *statusTree) findInRoot(name string) (statusEntry, error) {
 		return t.directory(statusID{kind: kindRoutes}), nil
 	case partialName:
 		return t.directory(statusID{kind: kindPartialDir}), nil
+	case openName:
+		return t.directory(statusID{kind: kindOpenDir}), nil
 	case controlName:
 		return t.controlEntry(), nil
 	}
@@ -36,6 +39,7 @@ func (t *statusTree) listRoot() []fuse.DirEntry {
 	list := []fuse.DirEntry{
 		dirent(routesName, statusID{kind: kindRoutes}),
 		dirent(partialName, statusID{kind: kindPartialDir}),
+		dirent(openName, statusID{kind: kindOpenDir}),
 		dirent(controlName, statusID{kind: kindControl}),
 	}
 	for i, f := range t.files {

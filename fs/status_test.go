@@ -517,3 +517,43 @@ func TestStatusTree_MovedNameStays(t *testing.T) {
 		t.Errorf("it stays: %v, %d nodes", st, len(r.fs.nodes))
 	}
 }
+
+// TestStatusTree_Open: what a user has open or held is shown with its path and
+// size, and nothing else.
+func TestStatusTree_Open(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(7)
+	d := u.mustMkdir("d", 0o755)
+	long := strings.Repeat("x", maxName)
+	for _, f := range []*opened{u.mustCreate("f"), d.mustCreate("100% g"), d.mustCreate(long), u.mustCreate(".held")} {
+		f.writeAt("abc", 0)
+		defer f.close()
+	}
+	r.as(8).mustCreate("f8")
+	u.put("closed", line("1"))
+	names := r.openDir("open/7").all()[2:]
+	slices.Sort(names)
+	want := []string{".held", "d%2F100%25 g", escapeName("d/" + long), "f"}
+	if !slices.Equal(names, want) {
+		t.Errorf("listed %q, want %q", names, want)
+	}
+	for _, name := range names {
+		out := r.mustPath("open/7/" + name)
+		if out.Attr.Size != 3 || out.Attr.Uid != 7 {
+			t.Errorf("%s: %+v", name, out.Attr)
+		}
+		if _, st := r.as(0).openNode(out.NodeId, syscall.O_RDONLY); st != fuse.EACCES {
+			t.Errorf("%s opens: %v", name, st)
+		}
+	}
+	for _, path := range []string{"open/7/f8", "open/7/closed", "open/7/d", "open/7/d%2Fnone", "open/7/none%2Fg", "open/9", "open/07", "open/-1"} {
+		if _, st := r.path(path); st != fuse.ENOENT {
+			t.Errorf("%s: %v", path, st)
+		}
+	}
+	users := r.openDir("open").all()[2:]
+	slices.Sort(users)
+	if !slices.Equal(users, []string{"7", "8"}) {
+		t.Errorf("users are %q", users)
+	}
+}

@@ -2,6 +2,8 @@ package fs
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -68,4 +70,11 @@ func (u *usage) held() holding {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.all
+}
+
+// holders lists the users who hold something.
+func (u *usage) holders() []uint32 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Collect(maps.Keys(u.users))
 }

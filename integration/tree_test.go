@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"log/slog"
@@ -65,6 +66,30 @@ func (s *spool) as(uid int, group, script string) (string, error) {
 	return string(out), err
 }
 
+// writerAs lets another user write 5 bytes to a file, and hold it open until it is
+// closed here.
+func (s *spool) writerAs(uid int, name string) io.Closer {
+	s.t.Helper()
+	cmd := exec.Command("setpriv", fmt.Sprint("--reuid=", uid), fmt.Sprint("--regid=", uid), "--clear-groups",
+		"bash", "-c", `exec 3> "$0"; echo abcd >&3; echo written; read`, filepath.Join(s.dir, name))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		s.t.Fatalf("%q, %v", line, err)
+	}
+	s.t.Cleanup(func() { in.Close(); cmd.Wait() })
+	return in
+}
+
 // TestStatusTree_Users: numbers are for everybody; contents and commands for root
 // and the group, whatever the group is to the user; and nobody gets something
 // else out of it.
@@ -117,6 +142,25 @@ func TestStatusTree_Users(t *testing.T) {
 			}
 		}
 	}
+	// What a user has open he and the operators see, and nobody reads.
+	for _, u := range users {
+		out, err := s.as(u.uid, u.group, `exec 3> $M/mine 4> $M/.held; echo abcd >&3
+		[ "$(cd $S/open/$(id -u) && stat -c '%n %s %u' * .held)" = "mine 5 $(id -u)
+.held 0 $(id -u)" ] && ls $S/open/$(id -u) && ! cat $S/open/$(id -u)/mine 2> /dev/null && ls $S/open | grep -q . &&
+		! rm -f $S/open/$(id -u)/mine 2> /dev/null && ! mv $S/open/$(id -u)/mine $M/x 2> /dev/null
+		rc=$?; : > $M/.held; rm $M/.held; exit $rc`)
+		if err != nil || out != "mine\n" {
+			t.Errorf("user %d, group %q: %v\n%s", u.uid, u.group, err, out)
+		}
+	}
+	other := s.writerAs(1003, "theirs")
+	for _, u := range users {
+		out, err := s.as(u.uid, u.group, `stat -c %s $S/open/1003/theirs && ls $S/open/1003`)
+		if (err == nil) != u.allowed || u.allowed && out != "5\ntheirs\n" {
+			t.Errorf("user %d, group %q sees of another: %v\n%s", u.uid, u.group, err, out)
+		}
+	}
+	other.Close()
 	// What one may remove the other may not.
 	one := func(dir string, i int) string { return fmt.Sprintf("$D/%s/%s", dir, ms[i].ID) }
 	for _, script := range []string{"rm -f " + one("dead", 20), "mv " + one("dead", 20) + " $M/", "rm -f " + one("pending", 0)} {
