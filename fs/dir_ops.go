@@ -21,6 +21,7 @@ func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fus
 	if inStatus(in.NodeId) {
 		return fs.tree.openDir(in, out)
 	}
+	settleDoubts(fs.doubtsIn(in))
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	d, err := fs.dirLocked(in.NodeId)
@@ -35,6 +36,26 @@ func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fus
 	out.Fh = in.Unique
 	fs.listings[out.Fh] = list
 	return fuse.OK
+}
+
+// maxDoubts bounds what a listing asks about names that are being closed.
+const maxDoubts = 100
+
+// doubtsIn returns doubts about names of the caller in a directory.
+func (fs *FS) doubtsIn(in *fuse.OpenIn) []doubt {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	d := fs.dirs[in.NodeId]
+	if d == nil {
+		return nil
+	}
+	var ds []doubt
+	for key, n := range d.nodes {
+		if key.uid == in.Uid && len(ds) < maxDoubts {
+			ds = append(ds, fs.doubtsLocked(n)...)
+		}
+	}
+	return ds
 }
 
 // listLocked lists what a user sees in a directory, but for what is hidden.

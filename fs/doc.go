@@ -60,8 +60,9 @@
 //	flushed, RELEASE to come –                  exists         –
 //	closed, for a second     –                  exists         –
 //
-// A flush is taken for a close for closedTime; then the descriptor must have been
-// a duplicate, and the name exists again. A program that has written a name gets
+// A flush is taken for a close, unless the process that opened the file is seen in
+// /proc to have another descriptor of it, and for closedTime; then somebody else
+// must have one, and the name exists again. A program that has written a name gets
 // EEXIST if it creates it with O_EXCL within the second.
 //
 // A name that is held (isHeld) leads to one file. When it is renamed to an

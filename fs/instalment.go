@@ -11,9 +11,10 @@ import "sync"
 const maxQuiet = 12
 
 // isFull reports whether the whole lines of a file are to be committed before more
-// is written: if it is half as large as it may be.
+// is written: if it would get larger than it may be. Smaller ones enter the queue
+// together, however long their writing takes, unless they linger (G2).
 func (fs *FS) isFull(f *file, n need) bool {
-	full := int64(len(f.buf))+n.bytes > fs.limit(f)/2 || f.newlines+n.lines > maxLines/2
+	full := int64(len(f.buf))+n.bytes > fs.limit(f) || f.newlines+n.lines > maxLines
 	return full && f.newlines > 0 && !f.held && !f.ended && !f.abandoned.Load() && !f.route.format.Whole()
 }
 

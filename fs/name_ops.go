@@ -23,6 +23,15 @@ func (fs *FS) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fus
 	case len(name) > maxName:
 		return fuse.Status(syscall.ENAMETOOLONG)
 	}
+	doubts, st := fs.lookupName(in, name, out)
+	if st == fuse.ENOENT && settleDoubts(doubts) {
+		_, st = fs.lookupName(in, name, out)
+	}
+	return st
+}
+
+// lookupName finds a name. If it does not, it returns the doubts about that.
+func (fs *FS) lookupName(in *fuse.InHeader, name string, out *fuse.EntryOut) ([]doubt, fuse.Status) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	d, err := fs.dirLocked(in.NodeId)
@@ -30,20 +39,20 @@ func (fs *FS) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fus
 		err = d.mayUseLocked(&in.Caller, maySearch)
 	}
 	if err != nil {
-		return fs.status(err)
+		return nil, fs.status(err)
 	}
 	// A directory beats a name that somebody has for himself.
 	if sub := d.dirs[name]; sub != nil {
 		sub.entryLocked(out)
-		return fuse.OK
+		return nil, fuse.OK
 	}
 	n := fs.findLocked(&in.Caller, d, name)
 	if n == nil {
-		return fuse.ENOENT
+		return fs.doubtsLocked(d.nodes[nameKey{in.Uid, name}]), fuse.ENOENT
 	}
 	out.NodeId = n.id
 	n.attrLocked(nil, &out.Attr)
-	return fuse.OK
+	return nil, fuse.OK
 }
 
 // Forget drops the snapshot of a status file. Nodes of writers do not count

@@ -48,9 +48,10 @@ const graceTime = time.Second
 const maxGraces = 64
 
 // closedTime is how long after its last FLUSH a file is taken for closed, though
-// the RELEASE has not come. It comes within a millisecond, or, when the machine
-// is very busy, in some ten (TestMount_ReleaseComesSoon). After this time the
-// descriptor must have been a duplicate, as in a shell after "exec 7> f".
+// the RELEASE has not come, unless its opener is seen to have another descriptor
+// (a shell after "exec 7> f; echo >&7"). It comes within milliseconds, or, when the
+// machine is very busy, within a tenth of a second (TestMount_ReleaseComesSoon).
+// After this time somebody else must have inherited the descriptor.
 const closedTime = 500 * time.Millisecond
 
 // maxName is the longest file name in bytes, as on other file systems.
@@ -78,6 +79,40 @@ func (n *node) isOpenLocked(now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// doubt is a handle that was flushed and not released yet: it is being closed, or
+// it has another descriptor.
+type doubt struct {
+	handle  *handle
+	flushed int64
+	ino     uint64
+	name    string
+}
+
+// doubtsLocked returns the doubts about a name that does not look open.
+func (fs *FS) doubtsLocked(n *node) []doubt {
+	var ds []doubt
+	if n != nil && n.named && !n.isOpenLocked(fs.now()) {
+		for _, h := range n.handles {
+			if h.writer && h.process != 0 {
+				ds = append(ds, doubt{h, h.flushed.Load(), n.id, n.key.name})
+			}
+		}
+	}
+	return ds
+}
+
+// settleDoubts looks which handles their openers still have, and has them look
+// open. It reports whether there are any.
+func settleDoubts(ds []doubt) (open bool) {
+	for _, d := range ds {
+		if d.flushed != 0 && d.handle.process.hasOpen(d.ino, d.name) {
+			// If it has been flushed again meanwhile, that may be the last one.
+			open = d.handle.flushed.CompareAndSwap(d.flushed, 0) || open
+		}
+	}
+	return open
 }
 
 // hasGraceLocked reports whether the name exists for the process of a thread

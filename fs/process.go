@@ -40,6 +40,33 @@ func processOf(thread uint32) process {
 	return 0
 }
 
+// maxDescriptors is how many descriptors of a process are looked at.
+const maxDescriptors = 256
+
+// hasOpen reports whether a process has a descriptor of the file with a name and
+// an inode number. A descriptor is gone before the FLUSH of its close is sent.
+func (p process) hasOpen(ino uint64, name string) bool {
+	dir := fmt.Sprintf("/proc/%d/", p)
+	f, err := os.Open(dir + "fd")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	fds, _ := f.Readdirnames(maxDescriptors)
+	for _, fd := range fds {
+		// The link is cheap to read, and not followed: that would ask ourselves.
+		target, err := os.Readlink(dir + "fd/" + fd)
+		if err != nil || !strings.HasSuffix(strings.TrimSuffix(target, " (deleted)"), "/"+name) {
+			continue
+		}
+		info, err := os.ReadFile(dir + "fdinfo/" + fd)
+		if err == nil && strings.Contains(string(info), fmt.Sprintf("\nino:\t%d\n", ino)) {
+			return true
+		}
+	}
+	return false
+}
+
 // ending says how a process is ending, if it is.
 type ending int
 
