@@ -62,7 +62,7 @@ chaos: deps ## crash the store and kill the daemon far more often than the tests
 
 .PHONY: bench
 bench: deps ## run the benchmarks (BENCHTIME=2s)
-	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m -p=1 ./queue ./fs/ingest ./publisher/amqp
+	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m -p=1 ./queue ./fs/ingest ./publisher/amqp ./integration
 
 .PHONY: clean
 clean: ## remove what was built

@@ -240,8 +240,9 @@ func TestMount_Expiry(t *testing.T) {
 	}
 }
 
-// TestMount_BrokerKilledUnderLoad: the broker is killed at a random moment while
-// writers go on, again and again (SPOOLFS_CHAOS: 100 times). Everything arrives,
+// TestMount_BrokerKilledUnderLoad: the broker is killed, and each third time
+// stopped, while writers go on, again and again (SPOOLFS_CHAOS: 100 times), each
+// time after another number of messages. Everything arrives,
 // and repeats keep their message id and are fewer than the window (G3).
 func TestMount_BrokerKilledUnderLoad(t *testing.T) {
 	rounds := 2
@@ -256,7 +257,9 @@ func TestMount_BrokerKilledUnderLoad(t *testing.T) {
 		w := startWriters(t, s.dir, 4, 50, false)
 		target := s.status().Publisher.ConfirmedTotal + uint64(10+(round*37)%300)
 		s.until("publishing", func() bool { return s.status().Publisher.ConfirmedTotal >= target })
-		if err := node.Kill(); err != nil {
+		if round%3 == 2 {
+			stopBroker(t, node)
+		} else if err := node.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		s.until("aware of the loss", func() bool { return s.link().State == "waiting" })

@@ -88,6 +88,7 @@ func (s *scripted) end(err error) {
 	}
 }
 
+func (s *scripted) Flush() error             { return nil }
 func (s *scripted) Verdicts() <-chan Verdict { return s.verdicts }
 func (s *scripted) Blocked() string          { return "" }
 func (s *scripted) Close() error             { s.end(nil); return nil }

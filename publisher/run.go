@@ -122,7 +122,7 @@ func (r *run) sendAll(ctx context.Context, leases []*queue.Lease) error {
 		if err == nil && r.p.window.paused() {
 			r.p.opts.Route.Requeue(leases[i:]...)
 			r.p.window.release(len(leases) - i)
-			return nil
+			break
 		}
 		if err == nil {
 			err = r.sendOne(l)
@@ -130,15 +130,22 @@ func (r *run) sendAll(ctx context.Context, leases []*queue.Lease) error {
 		}
 		if err != nil {
 			r.p.opts.Route.Requeue(leases[i:]...)
-			return err
+			return errors.Join(err, r.session.Flush())
 		}
 	}
-	return nil
+	return r.session.Flush()
 }
 
 // awaitTurn waits while the broker takes nothing, as a write would hang, and
-// until the rate lets a message through.
+// until the rate lets a message through. What was published before does not wait
+// with it.
 func (r *run) awaitTurn(ctx context.Context) error {
+	if r.session.Blocked() == "" && r.p.pace.limiter == nil {
+		return nil
+	}
+	if err := r.session.Flush(); err != nil {
+		return err
+	}
 	for r.session.Blocked() != "" {
 		timer := time.NewTimer(50 * time.Millisecond)
 		select {

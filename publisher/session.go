@@ -3,14 +3,17 @@ package publisher
 import "spoolfs/queue"
 
 // Session is one connection to a broker on which messages are published, and
-// which tells what became of each. Publish is called by one goroutine at a
-// time; the other methods may be called at any time.
+// which tells what became of each. Publish and Flush are called by one goroutine
+// at a time; the other methods may be called at any time.
 type Session interface {
-	// Publish hands a message to the broker and returns without waiting for
-	// its verdict. An *InvalidError says that this message cannot be sent at
+	// Publish hands a message to the broker, at the latest with the next Flush,
+	// and returns without waiting for its verdict. An *InvalidError says that this message cannot be sent at
 	// all and that the session is as good as before; after any other error
 	// the session is broken and what has no verdict yet is unknown.
 	Publish(Publication) error
+
+	// Flush sends what is not sent yet. After an error the session is broken.
+	Flush() error
 
 	// Verdicts delivers the verdict of each publication. It is closed when
 	// the session has ended, by Close or by itself; publications without a

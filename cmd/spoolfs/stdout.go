@@ -68,6 +68,9 @@ func (s *stdoutSession) Publish(p publisher.Publication) error {
 	return nil
 }
 
+// Flush has nothing to do.
+func (s *stdoutSession) Flush() error { return nil }
+
 // Verdicts has a confirm for each line that was printed.
 func (s *stdoutSession) Verdicts() <-chan publisher.Verdict { return s.verdicts }
 

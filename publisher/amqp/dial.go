@@ -20,6 +20,7 @@ type dialer struct {
 
 	wire    *wire       // nil before there is one
 	secured *secured    // the same, with amqps
+	cork    *cork       // the same, above that
 	stop    func() bool // undoes that the end of ctx closes wire
 }
 
@@ -112,7 +113,8 @@ func (d *dialer) connect(ctx context.Context, auth amqp091.Authentication) (*amq
 		"platform":        "Go",
 		"connection_name": d.opts.Name,
 	}
-	c, err := amqp091.Open(conn, amqp091.Config{
+	d.cork = &cork{Conn: conn}
+	c, err := amqp091.Open(d.cork, amqp091.Config{
 		SASL:       []amqp091.Authentication{&login{auth, properties}},
 		Vhost:      d.uri.Vhost,
 		ChannelMax: d.uri.ChannelMax,

@@ -129,9 +129,17 @@ func publication(exchange string, tag uint64) publisher.Publication {
 
 func publish(tb testing.TB, s *Session, p publisher.Publication) {
 	tb.Helper()
-	if err := s.Publish(p); err != nil {
+	if err := send(s, p); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// send publishes at once.
+func send(s *Session, p publisher.Publication) error {
+	if err := s.Publish(p); err != nil {
+		return err
+	}
+	return s.Flush()
 }
 
 func nextVerdict(tb testing.TB, s *Session) publisher.Verdict {

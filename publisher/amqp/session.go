@@ -27,6 +27,7 @@ type Session struct {
 	frameSize    int
 
 	wire *wire
+	cork *cork
 	conn *amqp091.Connection
 	ch   *amqp091.Channel
 
@@ -54,6 +55,7 @@ func newSession(d *dialer, conn *amqp091.Connection, ch *amqp091.Channel) *Sessi
 		closeTimeout: d.opts.CloseTimeout,
 		frameSize:    conn.Config.FrameSize,
 		wire:         d.wire,
+		cork:         d.cork,
 		conn:         conn,
 		ch:           ch,
 		inflight:     newInflight(),
@@ -104,12 +106,22 @@ func (s *Session) Publish(p publisher.Publication) error {
 	if err != nil {
 		return err
 	}
+	s.cork.hold()
 	confirm, err := s.ch.PublishWithDeferredConfirm(p.Exchange, p.Key, true, false, msg)
 	if err != nil {
 		s.breakOff(err)
 		return fmt.Errorf("publish %q: %w", p.Message.ID, err)
 	}
 	s.inflight.push(pending{p.Tag, p.Message.ID, confirm})
+	return nil
+}
+
+// Flush implements publisher.Session.
+func (s *Session) Flush() error {
+	if err := s.cork.release(); err != nil {
+		s.breakOff(err)
+		return fmt.Errorf("flush: %w", err)
+	}
 	return nil
 }
 
@@ -181,6 +193,7 @@ func (s *Session) hangUp(follow func()) error {
 	}
 	impatience := time.AfterFunc(patience, func() { s.wire.Close() })
 	defer impatience.Stop()
+	s.cork.release() // an error is that of Close, too
 	err := s.conn.Close()
 	follow()
 	if errors.Is(err, amqp091.ErrClosed) {

@@ -225,7 +225,7 @@ func testBrokerEnds(t *testing.T, end func() error) error {
 	arrived := idsOf(drain(t, q))
 	wantArrived(t, confirmed, arrived)
 	t.Logf("published %d, confirmed %d, arrived %d: %v", published, len(confirmed), len(arrived), s.Err())
-	if err := s.Publish(publication(q.Exchange, math.MaxUint64)); err == nil {
+	if err := send(s, publication(q.Exchange, math.MaxUint64)); err == nil {
 		t.Error("Publish on a session that has ended: got no error")
 	}
 	err := s.Err()
@@ -247,7 +247,7 @@ func publishUntilEnd(s *Session, exchange string, take func(publisher.Verdict)) 
 			seen++
 			continue
 		}
-		if s.Publish(publication(exchange, published+1)) != nil {
+		if send(s, publication(exchange, published+1)) != nil {
 			return published
 		}
 		published++
@@ -490,7 +490,7 @@ func TestSession_BlackHole(t *testing.T) {
 		for tag := uint64(1); err == nil; tag++ {
 			p := publication(q.Exchange, tag)
 			p.Message.Body = make([]byte, 1<<20)
-			err = s.Publish(p)
+			err = send(s, p)
 		}
 		remaining(t, s)
 		wantErr(t, s.Err(), publisher.Retriable, "i/o timeout")
@@ -518,7 +518,7 @@ func TestSession_BlackHole(t *testing.T) {
 			for tag := uint64(1); err == nil; tag++ {
 				p := publication(q.Exchange, tag)
 				p.Message.Body = make([]byte, 1<<20)
-				err = s.Publish(p)
+				err = send(s, p)
 			}
 			failed <- err
 		}()

@@ -246,9 +246,7 @@ func TestTLS_External(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Publish(publication("xs_example", 1)); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, s.(*Session), publication("xs_example", 1))
 	if v := <-s.Verdicts(); v.Outcome != publisher.Confirmed {
 		t.Errorf("got %+v, %v", v, s.Err())
 	}
