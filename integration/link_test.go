@@ -198,12 +198,13 @@ func TestMount_Credentials(t *testing.T) {
 }
 
 // TestMount_RecordExchange: a record may name an exchange that --record-exchange
-// allows; one that is not allowed, or is missing at the broker, waits alone.
+// allows; one that is not allowed, or is missing at the broker, waits alone, and
+// goes out at once after a restart that allows it.
 func TestMount_RecordExchange(t *testing.T) {
 	node := brokerNode(t)
-	q, other := newQueue(t, node), newQueue(t, node)
+	q, other, late := newQueue(t, node), newQueue(t, node), newQueue(t, node)
 	s := startSpool(t, node.URL(), "--exchange", q.Exchange, "--record-exchange", "xs_nobody_made,"+other.Exchange)
-	for i, name := range []string{"", other.Exchange, "xs_nobody_made", "not_allowed", ""} {
+	for i, name := range []string{"", other.Exchange, "xs_nobody_made", late.Exchange, ""} {
 		text := strings.TrimSuffix(record(fmt.Sprint(i)), "}")
 		if name != "" {
 			text += fmt.Sprintf(`, "post_exchange": %q`, name)
@@ -222,6 +223,16 @@ func TestMount_RecordExchange(t *testing.T) {
 	}
 	if l := s.link(); l.RefusedTotal != 2 || l.State != "connected" {
 		t.Errorf("the status is %+v", l)
+	}
+	if code := s.stop(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, s.stderr)
+	}
+	s.args = append(s.args, "--record-exchange", late.Exchange)
+	start := time.Now()
+	s.start()
+	consume(t, late, 1)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -36,15 +36,20 @@ func (d *daemon) resume() error {
 	return nil
 }
 
-// retry returns at once: there may be a million delayed messages.
 func (d *daemon) retry() error {
 	d.publisher.Retry()
+	d.hasten()
+	return nil
+}
+
+// hasten has what is delayed tried now. It returns at once: there may be a
+// million of them.
+func (d *daemon) hasten() {
 	d.background.Go(func() {
 		if err := d.route.Hasten(); err != nil {
 			d.log.Error("retry", "error", err)
 		}
 	})
-	return nil
 }
 
 // groupID finds a group by its name or number. An empty name is no group, 0.

@@ -150,6 +150,7 @@ func (d *daemon) run(ctx context.Context) error {
 	publishing, stopPublishing := context.WithCancel(context.Background())
 	defer stopPublishing()
 	published := make(chan error, 1)
+	d.hasten() // the configuration may allow now what it did not
 	go func() { published <- d.publisher.Run(publishing) }()
 	d.warnOfStrays()
 	mount, err := d.fs.Mount(d.flags.Mountpoint)
