@@ -40,6 +40,15 @@
 //   - F12: memory is bounded, for all and for each user.
 //     Proven by TestUsage_UserShare.
 //
+//   - F13: a message can be read, removed and let go again as a file of .status,
+//     by root and a group and by nobody else. A listing starts at once, takes
+//     memory for a page, and holds no lock.
+//     Proven by TestStatusTree_Users, TestStatusTree_Redrive and
+//     TestStatusTree_ListMany of package integration.
+//   - F14: a file of .status has its true size, and shows one moment for as long
+//     as it is open. Proven by TestFS_StatusSnapshot,
+//     TestStatusTree_MessageTriedAgain and TestStatusTree_OneMoment.
+//
 // # Stage and commit
 //
 // Shells, dd and touch send a FLUSH while a file is still empty, a subshell
@@ -83,10 +92,16 @@
 // take over a connection from another. No lookup counts are kept, since a FORGET
 // may never come.
 //
+// The ids of the status tree say themselves what they stand for, see statusID:
+// there is no table of them, and a million messages that the kernel knows cost
+// nothing here.
+//
 // # Locks
 //
 // FS.mu guards the tables and is never held during I/O, /proc apart. file.mu
 // guards the bytes of one file and is held while they are staged, so that only
 // requests on the same file wait for the disk. FS.mu may be taken under file.mu,
 // not the other way round; usage.mu is taken last.
+// statusTree.mu, statusListing.mu and recent.mu are taken under no other, and
+// statusListing.mu alone is held while the store is read.
 package fs

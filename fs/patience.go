@@ -30,6 +30,19 @@ func (fs *FS) patiently(f func() error) error {
 	}
 }
 
+// patient is patiently for what returns something.
+func patient[T any](fs *FS, f func() (T, error)) (T, error) {
+	found := new(T)
+	err := fs.patiently(func() (err error) {
+		*found, err = f()
+		return err
+	})
+	if err != nil {
+		return *new(T), err // found may still be written to
+	}
+	return *found, nil
+}
+
 // lock is a mutex that one can stop waiting for.
 type lock chan struct{}
 

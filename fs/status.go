@@ -74,7 +74,7 @@ func (t *statusTree) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) 
 	if err := t.mayUse(dir, &in.Caller); err != nil {
 		return t.fs.status(err)
 	}
-	e, err := t.find(dir, name)
+	e, err := patient(t.fs, func() (statusEntry, error) { return t.find(dir, name) })
 	return t.reply(e, err, out)
 }
 
@@ -158,7 +158,8 @@ func (t *statusTree) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status 
 		out.SetTimeout(dirTimeout)
 		return fuse.OK
 	}
-	e, err := t.describe(parseStatusID(in.NodeId))
+	id := parseStatusID(in.NodeId)
+	e, err := patient(t.fs, func() (statusEntry, error) { return t.describe(id) })
 	out.Attr = e.attr
 	out.SetTimeout(e.keep)
 	return t.fs.status(err)

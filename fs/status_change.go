@@ -23,7 +23,9 @@ func (t *statusTree) unlink(in *fuse.InHeader, name string) fuse.Status {
 	if err := t.mayUse(dir, &in.Caller); err != nil {
 		return t.fs.status(err)
 	}
-	return t.fs.status(t.replace(dir, name, func(statusID, queue.Entry) ([]queue.Message, error) { return nil, nil }))
+	return t.fs.status(t.fs.patiently(func() error {
+		return t.replace(dir, name, func(statusID, queue.Entry) ([]queue.Message, error) { return nil, nil })
+	}))
 }
 
 // rename makes a message ready that is moved out of the tree into a directory of
@@ -45,11 +47,13 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 	if err != nil {
 		return t.fs.status(err)
 	}
-	err = t.replace(dir, oldName, func(id statusID, e queue.Entry) ([]queue.Message, error) {
-		if route.queue != t.routes[id.route] {
-			return nil, fmt.Errorf("move %q: not a directory of its route: %w", oldName, syscall.EPERM)
-		}
-		return t.revive(id, e, route.format)
+	err = t.fs.patiently(func() error {
+		return t.replace(dir, oldName, func(id statusID, e queue.Entry) ([]queue.Message, error) {
+			if route.queue != t.routes[id.route] {
+				return nil, fmt.Errorf("move %q: not a directory of its route: %w", oldName, syscall.EPERM)
+			}
+			return t.revive(id, e, route.format)
+		})
 	})
 	if err == nil {
 		t.leaveName(in, to, newName)

@@ -102,10 +102,13 @@ func (d *statusListing) read(cookie uint64, add func(fuse.DirEntry) bool) error 
 	for i := 0; ; i++ {
 		if i == len(d.page) {
 			more, err := d.next()
-			if len(more) == 0 {
+			if err != nil {
+				d.rewind() // a page may be lost
 				if i > 0 {
 					err = nil // it will be met again
 				}
+			}
+			if err != nil || len(more) == 0 {
 				return err
 			}
 			d.page = append(d.page, more...)
@@ -125,10 +128,14 @@ func (d *statusListing) seek(cookie uint64) error {
 	}
 	for cookie > d.at+uint64(len(d.page)) {
 		more, err := d.next()
+		if err != nil {
+			d.rewind()
+			return err
+		}
 		d.at += uint64(len(d.page))
 		d.page = more
 		if len(more) == 0 {
-			return err
+			return nil
 		}
 	}
 	d.page = d.page[cookie-d.at:]

@@ -1,6 +1,8 @@
 package fs
 
 import (
+	"sync"
+
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"spoolfs/queue"
@@ -19,7 +21,10 @@ const (
 func (t *statusTree) listMessages(dir statusID) pager {
 	i, end := t.routesOf(dir)
 	var after *queue.Place // nil at the beginning
-	return func() ([]fuse.DirEntry, error) {
+	var mu sync.Mutex      // a call may outlive its request
+	next := func() ([]fuse.DirEntry, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		for ; i < end; i++ {
 			page, last, err := t.messagePage(dir, i, after)
 			if after = last; err != nil || len(page) > 0 {
@@ -29,6 +34,7 @@ func (t *statusTree) listMessages(dir statusID) pager {
 		}
 		return nil, nil
 	}
+	return func() ([]fuse.DirEntry, error) { return patient(t.fs, next) }
 }
 
 // routesOf returns the indexes of the routes whose messages a directory holds.
