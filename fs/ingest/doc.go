@@ -35,6 +35,8 @@
 //     TestSarracenia_EverySplit, which wipes each piece after use.
 //   - I9: no input makes Decode panic. Proven by FuzzSarracenia_Decode.
 //   - I10: the package is pure. Proven by TestPackage_IsPure.
+//   - I12: a record that python has written and that stands in a file twice, byte
+//     for byte, comes out once. Proven by TestSarracenia_Repeats.
 //   - I11: a file of the format raw becomes one message with its very bytes.
 //     Proven by TestRaw_Decode.
 //
@@ -43,5 +45,5 @@
 // The caller sets ID, Ingested, File and UID. The publisher joins the topic
 // prefix and the words up to 255 bytes, stopping before a word that is not
 // UTF-8, chooses the exchange where the record names none, and judges expiry by
-// PubTime. Records that occur twice in a file come out twice.
+// PubTime. Where messages are spread over several exchanges, SplitCode says which.
 package ingest

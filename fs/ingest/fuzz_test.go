@@ -31,7 +31,7 @@ func FuzzSarracenia_Decode(f *testing.F) {
 			opts.TopicPrefix = "v02.post"
 		}
 		decoder := NewSarracenia(opts)
-		res := decoder.Decode(data, Position{})
+		res := decoder.Decode(data, Position{Seen: NewSeen()})
 		checkResult(t, opts, data, res)
 		if pieces := decodePieces(decoder, data, int(cut%uint(len(data)+1))); !reflect.DeepEqual(pieces, res) {
 			t.Errorf("in two pieces:\n got %+v\nwant %+v", pieces, res)
@@ -71,7 +71,7 @@ func checkResult(t *testing.T, opts SarraceniaOptions, data []byte, res Result) 
 	if len(whole) > 0 && whole[len(whole)-1] != '\n' || bytes.IndexByte(rest, '\n') >= 0 {
 		t.Errorf("consumed %d of %d bytes, which is not up to the last line end", res.Consumed, len(data))
 	}
-	if got := bytes.Count(whole, []byte("\n")); got != res.Lines || len(res.Messages)+res.Skipped != got {
+	if got := bytes.Count(whole, []byte("\n")); got != res.Lines || len(res.Messages)+res.Skipped+res.Repeated != got {
 		t.Errorf("%d lines, %d messages and %d skipped from %d lines", res.Lines, len(res.Messages), res.Skipped, got)
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
@@ -110,6 +110,10 @@ func checkDecoded(t *testing.T, opts SarraceniaOptions, m *queue.Message, line [
 	case m.ContentType == "text/plain":
 		if m.Headers == nil || len(bytes.SplitN(m.Body, []byte(" "), 3)) < 3 {
 			t.Errorf("line %d: not v02: %q %v", m.Line, m.Body, m.Headers)
+		}
+	case m.ContentType == "application/geo+json":
+		if !json.Valid(m.Body) {
+			t.Errorf("line %d: body is not JSON: %q", m.Line, m.Body)
 		}
 	default:
 		t.Errorf("line %d: content type %q", m.Line, m.ContentType)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-const pubTimeLayout = "20060102150405"
+// pubTimeLen is the length of YYYYMMDDHHMMSS.
+const pubTimeLen = 14
 
 // What nanoseconds since 1970 can hold, which is how the queue stores a time:
 // from 1677 to 2262.
@@ -26,11 +27,11 @@ func parsePubTime(text []byte) (time.Time, bool) {
 	if len(text) == 15 && text[8] == 'T' {
 		text = append(text[:8:8], text[9:]...)
 	}
-	if len(text) != len(pubTimeLayout) || !areDigits(text) {
+	if len(text) != pubTimeLen || !areDigits(text) {
 		return time.Time{}, false
 	}
-	t, err := time.Parse(pubTimeLayout, string(text))
-	if err != nil {
+	t, ok := calendar(text)
+	if !ok {
 		return time.Time{}, true
 	}
 	t = t.Add(nanoseconds(fraction))
@@ -38,6 +39,22 @@ func parsePubTime(text []byte) (time.Time, bool) {
 		return time.Time{}, true
 	}
 	return t, true
+}
+
+// calendar reads YYYYMMDDHHMMSS.
+func calendar(digits []byte) (time.Time, bool) {
+	number := func(from, to int) (n int) {
+		for _, c := range digits[from:to] {
+			n = 10*n + int(c-'0')
+		}
+		return n
+	}
+	year, month, day := number(0, 4), time.Month(number(4, 6)), number(6, 8)
+	hour, minute, second := number(8, 10), number(10, 12), number(12, 14)
+	t := time.Date(year, month, day, hour, minute, second, 0, time.UTC)
+	// time.Date takes the 31st of February for a day in March.
+	_, m, d := t.Date()
+	return t, m == month && d == day && hour < 24 && minute < 60 && second < 60
 }
 
 func areDigits(text []byte) bool {

@@ -51,9 +51,6 @@ const (
 	// ReasonUnknownFormat: _format names a format that Sarracenia does not have.
 	ReasonUnknownFormat = "unknown-format"
 
-	// ReasonUnsupportedWIS: a record to be published in the wis format.
-	ReasonUnsupportedWIS = "unsupported-format: wis"
-
 	// What cannot be said in v02: a header of 255 bytes or more, text that is
 	// not UTF-8, and the fields of v03 that v02 spells differently.
 	ReasonV02HeaderTooLong = "v02-header-too-long"
@@ -71,6 +68,7 @@ const (
 
 // The reasons for which a line is skipped: it needs nothing.
 const (
-	skipBlank = "blank"
-	skipDone  = "v2-done-tag"
+	skipBlank    = "blank"
+	skipDone     = "v2-done-tag"
+	skipRepeated = "repeated"
 )

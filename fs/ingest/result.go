@@ -20,8 +20,21 @@ type Result struct {
 	// records that are marked as done.
 	Skipped int
 
+	// Repeated is the number of those lines that are left out since the same
+	// record stood on an earlier line.
+	Repeated int
+
 	// Tail is what the bytes after Consumed would be if the file ended here: a
 	// message, or a dead letter. It is nil if there are none, or if they need
 	// nothing.
 	Tail *queue.Message
+}
+
+// count counts a line that needs nothing.
+func (r *Result) count(skip string) {
+	if skip == skipRepeated {
+		r.Repeated++
+	} else {
+		r.Skipped++
+	}
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,11 +34,13 @@ func usableKey(value []byte, ok bool) (string, bool) {
 		return "", false
 	}
 	key, ok := stringValue(value)
-	if !ok || len(key) > maxKey || !utf8.Valid(key) {
+	if !ok || !usable(string(key)) {
 		return "", false
 	}
 	return string(key), true
 }
+
+func usable(key string) bool { return len(key) <= maxKey && utf8.ValidString(key) }
 
 // pythonWords are the words that sr3 makes of a path. It keeps an empty word
 // for a leading slash and escapes the wildcards of AMQP ("%22" for "*" is its
@@ -94,10 +97,15 @@ func namedExchange(all members) string {
 	return ""
 }
 
-// splitIndex is the number by which sr3 picks one of several exchanges: the sum
-// of the characters of the checksum. Without one sr3 loses the batch; we take
-// the first.
+// splitIndex is the number by which sr3 picks one of several exchanges: its own
+// field for that, or the sum of the characters of the checksum. Without one sr3
+// loses the batch; we take the first.
 func splitIndex(all members) int {
+	if value, ok := all.last("exchangeSplitOverride"); ok {
+		if n, err := strconv.ParseUint(headerText(value), 10, 31); err == nil {
+			return int(n)
+		}
+	}
 	identity, _ := all.last("identity")
 	value, _ := objectMembers(identity).last("value")
 	text, _ := stringValue(value)

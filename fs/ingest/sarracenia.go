@@ -29,29 +29,35 @@ func (*Sarracenia) Whole() bool { return false }
 // Decode implements [Format]. Its cost is linear in len(data), whatever data
 // holds.
 func (f *Sarracenia) Decode(data []byte, at Position) Result {
-	var res Result
 	rec := newRecord(f.opts.MaxDepth)
+	// Most lines are longer than that.
+	res := Result{Messages: make([]queue.Message, 0, min(bytes.Count(data, []byte("\n")), len(data)/64))}
 	for {
 		rest := data[res.Consumed:]
 		n := bytes.IndexByte(rest, '\n') + 1
 		if n == 0 {
-			res.Tail = f.tail(rec, rest, at.Line+res.Lines)
+			res.Tail = f.tail(rec, rest, at)
+			if len(res.Messages) == 0 {
+				res.Messages = nil
+			}
 			return res
 		}
-		if m, ok := f.line(rec, rest[:n], at.Line+res.Lines); ok {
-			res.Messages = append(res.Messages, m)
-		} else {
-			res.Skipped++
+		res.Messages = append(res.Messages, queue.Message{})
+		last := len(res.Messages) - 1
+		if skip := f.line(&res.Messages[last], rec, rest[:n], at); skip != "" {
+			res.Messages = res.Messages[:last]
+			res.count(skip)
 		}
+		at.Line++
 		res.Consumed += n
 		res.Lines++
 	}
 }
 
 // tail decodes the bytes after the last newline.
-func (f *Sarracenia) tail(rec *record, raw []byte, before int) *queue.Message {
-	m, ok := f.line(rec, raw, before)
-	if !ok {
+func (f *Sarracenia) tail(rec *record, raw []byte, at Position) *queue.Message {
+	m := new(queue.Message)
+	if f.line(m, rec, raw, at) != "" {
 		return nil
 	}
 	switch m.Reason {
@@ -60,40 +66,39 @@ func (f *Sarracenia) tail(rec *record, raw []byte, before int) *queue.Message {
 	default:
 		m.Reason = ReasonTornLastLine
 	}
-	return &m
+	return m
 }
 
-// line decodes one physical line, its line end included, that has the given
-// number of lines before it. It returns false if the line needs nothing.
-func (f *Sarracenia) line(rec *record, raw []byte, before int) (queue.Message, bool) {
-	m, reason := f.decode(rec, raw, before == 0)
-	switch reason {
+// line decodes one physical line, its line end included. It says why, if the line
+// needs nothing.
+func (f *Sarracenia) line(m *queue.Message, rec *record, raw []byte, at Position) (skip string) {
+	switch reason := f.decode(m, rec, raw, at); reason {
 	case "":
-	case skipBlank, skipDone:
-		return queue.Message{}, false
+	case skipBlank, skipDone, skipRepeated:
+		return reason
 	default:
-		m = queue.Message{Reason: reason, Body: bytes.Clone(raw)}
+		*m = queue.Message{Reason: reason, Body: bytes.Clone(raw)}
 	}
-	m.Line = uint32(before) + 1
-	return m, true
+	m.Line = uint32(at.Line) + 1
+	return ""
 }
 
-// decode returns the message in a line, or the reason why there is none.
-func (f *Sarracenia) decode(rec *record, raw []byte, first bool) (m queue.Message, reason string) {
-	text, reason := f.text(raw, first)
+// decode fills in the message in a line, or returns the reason why there is none.
+func (f *Sarracenia) decode(m *queue.Message, rec *record, raw []byte, at Position) (reason string) {
+	text, reason := f.text(raw, at.Line == 0)
 	if reason != "" {
-		return m, reason
+		return reason
 	}
 	if reason := rec.parse(text); reason != "" {
-		return m, reason
+		return reason
 	}
 	switch {
 	case rec.isObject():
-		return f.object(rec, raw)
+		return f.object(m, rec, raw, at)
 	case rec.isRetry():
-		return v02FromRetry(rec)
+		return v02FromRetry(m, rec)
 	}
-	return m, ReasonNotAnObject
+	return ReasonNotAnObject
 }
 
 // text strips from a line what is not part of its record, and refuses what
@@ -129,32 +134,36 @@ func isBlank(text []byte) bool {
 
 // object decodes a record that is a JSON object: v03 fields, with or without
 // what sr3 keeps beside them.
-func (f *Sarracenia) object(rec *record, raw []byte) (m queue.Message, reason string) {
+func (f *Sarracenia) object(m *queue.Message, rec *record, raw []byte, at Position) (reason string) {
 	fields, marked := rec.members, rec.members.marked()
 	if marked {
+		if at.Seen.repeats(rec.text, at.Line, bytes.HasSuffix(raw, []byte("\n"))) {
+			return skipRepeated
+		}
 		if fields, reason = publicMembers(rec, f.opts.MaxLine); reason != "" {
-			return m, reason
+			return reason
 		}
 	}
 	if m.PubTime, reason = checkMandatory(fields); reason != "" {
-		return m, reason
+		return reason
 	}
 	if m.Exchange = namedExchange(rec.members); len(m.Exchange) > maxKey {
-		return m, ReasonExchangeTooLong
+		return ReasonExchangeTooLong
 	}
 	m.Words, m.Key, m.HasKey = route(rec.members, fields, marked)
 
 	switch f.wireFormat(rec.members) {
 	case "v03":
-		encodeV03(&m, fields, marked, rec.text, raw)
+		encodeV03(m, fields, marked, rec.text, raw)
 	case "v02":
-		reason = encodeV02(&m, fields)
+		reason = encodeV02(m, fields)
 	case "wis":
-		reason = ReasonUnsupportedWIS
+		m.Words, m.Key, m.HasKey = nil, wisKey(rec.members, fields), true
+		encodeWIS(m, fields, wisID(at.File.MessageID(uint32(at.Line)+1)))
 	default:
 		reason = ReasonUnknownFormat
 	}
-	return m, reason
+	return reason
 }
 
 // wireFormat is the format in which a record asks to be published.

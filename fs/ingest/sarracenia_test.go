@@ -56,15 +56,17 @@ func summary(messages []queue.Message) []string {
 // FLUSH by FLUSH.
 func decodePieces(f Format, data []byte, sizes ...int) Result {
 	var all Result
+	seen := NewSeen()
 	for _, size := range append(sizes, len(data)) {
 		// The piece is a copy which is wiped afterwards: nothing may refer to it.
 		piece := bytes.Clone(data[all.Consumed:size])
-		res := f.Decode(piece, Position{Line: all.Lines})
+		res := f.Decode(piece, Position{Line: all.Lines, Seen: seen})
 		clear(piece)
 		all.Messages = append(all.Messages, res.Messages...)
 		all.Consumed += res.Consumed
 		all.Lines += res.Lines
 		all.Skipped += res.Skipped
+		all.Repeated += res.Repeated
 		all.Tail = res.Tail
 	}
 	return all
@@ -73,11 +75,11 @@ func decodePieces(f Format, data []byte, sizes ...int) Result {
 func TestSarracenia_EverySplit(t *testing.T) {
 	f := NewSarracenia(SarraceniaOptions{})
 	for name, file := range map[string]string{
-		"mixed": mixed, "plain tail": plain + "\n" + plain, "python tail": python, "retry tail": retry,
+		"mixed": mixed, "plain tail": plain + "\n" + plain, "repeats": python + "\n" + plain + "\n" + python + "\n" + python, "python tail": python, "retry tail": retry,
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(file)
-			want := f.Decode(data, Position{})
+			want := f.Decode(data, Position{Seen: NewSeen()})
 			var sizes []int
 			for i := range len(data) {
 				if got := decodePieces(f, data, i); !reflect.DeepEqual(got, want) {
@@ -297,7 +299,7 @@ func TestSarracenia_WireFormat(t *testing.T) {
 		{"own prefix", "abc", ``, "application/json", ""},
 		{"record before prefix", "v02.post", `"_format": "v03",`, "application/json", ""},
 		{"by record", "v03", `"_format": "v02",`, "text/plain", ""},
-		{"wis", "v03", `"_format": "wis",`, "", ReasonUnsupportedWIS},
+		{"wis", "v03", `"_format": "wis",`, "application/geo+json", ""},
 		{"unknown", "v03", `"_format": "v04",`, "", ReasonUnknownFormat},
 		{"no string", "v03", `"_format": 3,`, "", ReasonUnknownFormat},
 	}

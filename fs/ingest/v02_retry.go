@@ -6,30 +6,30 @@ import (
 	"spoolfs/queue"
 )
 
-// v02FromRetry returns the message in a retry record of sarra v2, which holds
-// it as it was received: [topic, headers, notice].
-func v02FromRetry(rec *record) (m queue.Message, reason string) {
+// v02FromRetry fills in the message in a retry record of sarra v2, which holds it
+// as it was received: [topic, headers, notice].
+func v02FromRetry(m *queue.Message, rec *record) (reason string) {
 	topic := unquote(rec.triple[0])
 	notice := bytes.Clone(unquote(rec.triple[2]))
 	fields := objectMembers(rec.triple[1])
 	if len(fields) > maxFields {
-		return m, ReasonTooManyFields
+		return ReasonTooManyFields
 	}
 	fields, _ = fields.unique()
 
 	if tag, _ := fields.last("_retry_tag_"); headerText(tag) == "done" {
-		return m, skipDone
+		return skipDone
 	}
 	if !bytes.HasPrefix(topic, []byte("v02")) {
-		return m, ReasonV2NotV02
+		return ReasonV2NotV02
 	}
 	words := bytes.SplitN(notice, []byte(" "), 4)
 	if len(words) < 3 {
-		return m, ReasonV2BadNotice
+		return ReasonV2BadNotice
 	}
 	var ok bool
 	if m.PubTime, ok = parsePubTime(words[0]); !ok {
-		return m, ReasonV2BadNotice
+		return ReasonV2BadNotice
 	}
 	m.ContentType, m.ContentEncoding = "text/plain", "utf-8"
 	m.Body = notice
@@ -37,7 +37,7 @@ func v02FromRetry(rec *record) (m queue.Message, reason string) {
 	if m.Key, m.HasKey = usableKey(rec.triple[0], true); !m.HasKey {
 		m.Words = pythonWords(unquotePath(words[2]))
 	}
-	return m, checkV02(&m)
+	return checkV02(m)
 }
 
 // retryHeaders are the headers as they were, without the mark of sarra v2.

@@ -1,0 +1,42 @@
+package ingest
+
+import "crypto/sha256"
+
+// Seen remembers the records of a file that python has written: sr3 writes the
+// same ones several times, byte for byte, when it fails again and again. One
+// belongs to one file and is used by one goroutine at a time.
+//
+// A line that is decoded again is no repeat of itself.
+type Seen struct {
+	lines map[[16]byte]int // the first line of each record
+}
+
+// NewSeen returns the memory of a new file.
+func NewSeen() *Seen { return &Seen{lines: map[[16]byte]int{}} }
+
+// Forget forgets the lines from a number of lines on, since they have changed.
+func (s *Seen) Forget(lines int) {
+	for sum, line := range s.lines {
+		if line >= lines {
+			delete(s.lines, sum)
+		}
+	}
+}
+
+// repeats reports whether text stood on an earlier line than the one with so many
+// lines before it. A line that is whole is remembered.
+func (s *Seen) repeats(text []byte, before int, whole bool) bool {
+	if s == nil {
+		return false
+	}
+	hash := sha256.Sum256(text)
+	sum := [16]byte(hash[:])
+	first, ok := s.lines[sum]
+	if ok && first < before {
+		return true
+	}
+	if whole {
+		s.lines[sum] = before
+	}
+	return false
+}
