@@ -197,13 +197,13 @@ func TestMount_Credentials(t *testing.T) {
 	}
 }
 
-// TestMount_RecordExchange: a record may name an exchange that --record-exchange
+// TestMount_AllowExchange: a record may name an exchange that --allow-exchange
 // allows; one that is not allowed, or is missing at the broker, waits alone, and
 // goes out at once after a restart that allows it.
-func TestMount_RecordExchange(t *testing.T) {
+func TestMount_AllowExchange(t *testing.T) {
 	node := brokerNode(t)
 	q, other, late := newQueue(t, node), newQueue(t, node), newQueue(t, node)
-	s := startSpool(t, node.URL(), "--exchange", q.Exchange, "--record-exchange", "xs_nobody_made,"+other.Exchange)
+	s := startSpool(t, node.URL(), "--exchange", q.Exchange, "--allow-exchange", "xs_nobody_made,"+other.Exchange)
 	for i, name := range []string{"", other.Exchange, "xs_nobody_made", late.Exchange, ""} {
 		text := strings.TrimSuffix(record(fmt.Sprint(i)), "}")
 		if name != "" {
@@ -227,7 +227,7 @@ func TestMount_RecordExchange(t *testing.T) {
 	if code := s.stop(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, s.stderr)
 	}
-	s.args = append(s.args, "--record-exchange", late.Exchange)
+	s.args = append(s.args, "--allow-exchange", late.Exchange)
 	start := time.Now()
 	s.start()
 	consume(t, late, 1)

@@ -26,7 +26,7 @@ func (r *run) convict() error {
 	r.mu.Unlock()
 	exchange, about := r.accused(f, flying)
 	switch {
-	case about && exchange == r.p.exchanges.own:
+	case about && r.p.exchanges.owns(exchange):
 		return nil // Lazy, and so the route is
 	case about:
 		r.p.exchanges.avoid(exchange, time.Now().Add(r.p.opts.LazyWait))

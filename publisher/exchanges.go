@@ -1,7 +1,9 @@
 package publisher
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"spoolfs/queue"
@@ -14,8 +16,9 @@ const maxNamed = 1024
 // goroutine of a session and, when that has ended, Run use it after takeOff;
 // the lock is the Publisher's.
 type exchanges struct {
-	own     string
-	allowed []string // patterns
+	own     []string
+	code    func(*queue.Message) int // which of several, modulo their number
+	allowed []string                 // patterns
 
 	// lazy are those that records name and that the broker does not have or
 	// refuses, with the time at which to try again: else each message of a
@@ -25,15 +28,34 @@ type exchanges struct {
 
 // of is the exchange of a message.
 func (e *exchanges) of(m *queue.Message) string {
-	if m.Exchange == "" {
-		return e.own
+	switch {
+	case m.Exchange != "":
+		return m.Exchange
+	case len(e.own) == 1:
+		return e.own[0]
 	}
-	return m.Exchange
+	return e.own[e.code(m)%len(e.own)]
 }
 
 // named reports whether it is the message that chose its exchange.
 func (e *exchanges) named(m *queue.Message) bool {
-	return m.Exchange != "" && m.Exchange != e.own
+	return m.Exchange != "" && !e.owns(m.Exchange)
+}
+
+// owns reports whether an exchange is the route's.
+func (e *exchanges) owns(exchange string) bool { return slices.Contains(e.own, exchange) }
+
+// OwnExchanges are the exchanges of a route: the one of that name, or, if it is
+// split, so many, whose names end in two digits.
+func OwnExchanges(name string, split int) []string {
+	if split == 0 {
+		return []string{name}
+	}
+	names := make([]string, split)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%02d", name, i)
+	}
+	return names
 }
 
 // allows reports whether the configuration lets records name an exchange.

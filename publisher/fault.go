@@ -97,7 +97,7 @@ var advice = map[Cause]string{
 	ExchangeMissing: "make the exchange (topic, durable), or give the user the permission to configure it",
 	ExchangeRefused: "give the user the permission to write to the exchange",
 	ExchangeDiffers: "the exchange exists with another type or other properties: name another one, or make it topic and durable",
-	NotAllowed:      "allow the exchange with --record-exchange, or keep such records out; they are tried again later",
+	NotAllowed:      "allow the exchange with --allow-exchange, or keep such records out; they are tried again later",
 	Lost:            "see the broker's log if it goes on; what is queued goes out when it is back",
 	Silent:          "see whether the broker is overloaded; its messages were sent again on a new connection",
 	AlarmedBroker:   "the broker has a memory or disk alarm: free some there",

@@ -26,12 +26,22 @@ type Options struct {
 	// Exchange takes the messages that name none themselves. At most 255 bytes.
 	Exchange string
 
+	// Split, if it is not 0, is over how many exchanges these messages are
+	// spread: those whose names are Exchange and two digits. SplitCode is
+	// asked, and what it returns, modulo Split, is the number.
+	Split     int
+	SplitCode func(*queue.Message) int
+
 	// Allowed are the exchanges besides Exchange that a record may name: names,
 	// or patterns as in path.Match. A message that names another one is delayed.
 	Allowed []string
 
 	// TopicPrefix goes before the words of the routing key. At most 255 bytes.
 	TopicPrefix string
+
+	// Topic, if it is set, is the routing key of the messages that have none
+	// of their own. At most 255 bytes.
+	Topic string
 
 	// Window is how many messages may be in flight. Default 1024.
 	Window int
@@ -115,12 +125,17 @@ func (o *Options) ensureDefaults() {
 	}
 }
 
+// MaxSplit is the largest number of exchanges that two digits can tell apart.
+const MaxSplit = 100
+
 func (o *Options) validate() error {
 	switch {
 	case o.Route == nil:
 		return errors.New("publisher needs a route")
 	case o.Dial == nil:
 		return errors.New("publisher needs a way to dial")
+	case o.Split < 0 || o.Split > MaxSplit || o.Split > 0 && o.SplitCode == nil:
+		return fmt.Errorf("%d exchanges to split over: at most %d, and a code is needed", o.Split, MaxSplit)
 	case o.Window < 0:
 		return fmt.Errorf("window of %d messages", o.Window)
 	case o.Rate < 0:
@@ -135,7 +150,7 @@ func (o *Options) validate() error {
 			return fmt.Errorf("pattern %q of exchanges: %w", pattern, err)
 		}
 	}
-	for what, s := range map[string]string{"exchange": o.Exchange, "topic prefix": o.TopicPrefix} {
+	for what, s := range map[string]string{"exchange": o.Exchange, "topic prefix": o.TopicPrefix, "topic": o.Topic} {
 		if len(s) > maxShortString {
 			return fmt.Errorf("%s has %d bytes, AMQP takes %d", what, len(s), maxShortString)
 		}

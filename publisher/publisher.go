@@ -53,7 +53,7 @@ func New(opts Options) (*Publisher, error) {
 		backoff:   waits,
 		window:    newWindow(opts.Window, waits),
 		pace:      newPace(opts.Rate, opts.RateRamp),
-		exchanges: exchanges{own: opts.Exchange, allowed: opts.Allowed},
+		exchanges: exchanges{own: OwnExchanges(opts.Exchange, opts.Split), code: opts.SplitCode, allowed: opts.Allowed},
 		kick:      make(chan struct{}, 1),
 		hard:      make(chan struct{}),
 		stats:     Stats{State: Idle},

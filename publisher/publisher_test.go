@@ -386,6 +386,40 @@ func TestPublisher_StopTimeout(t *testing.T) {
 	}
 }
 
+// TestOptions_Topic: a configured topic stands where a message has none of its own.
+func TestOptions_Topic(t *testing.T) {
+	o := Options{TopicPrefix: "v03", Topic: "all.of.it"}
+	for _, c := range []struct {
+		m    queue.Message
+		want string
+	}{
+		{queue.Message{Words: []string{"a"}}, "all.of.it"},
+		{queue.Message{HasKey: true}, "all.of.it"},
+		{queue.Message{HasKey: true, Key: "own"}, "own"},
+	} {
+		if got := o.routingKey(&c.m); got != c.want {
+			t.Errorf("routing key of %+v is %q, want %q", c.m, got, c.want)
+		}
+	}
+}
+
+// TestExchanges_Split: what names no exchange is spread over those of the route,
+// and naming one of them is no wish of its own.
+func TestExchanges_Split(t *testing.T) {
+	e := exchanges{own: OwnExchanges("xs", 12), code: func(m *queue.Message) int { return int(m.Line) }}
+	for line, want := range map[uint32]string{0: "xs00", 11: "xs11", 12: "xs00", 102: "xs06"} {
+		if got := e.of(&queue.Message{Line: line}); got != want {
+			t.Errorf("exchange of code %d is %s, want %s", line, got, want)
+		}
+	}
+	if m := (queue.Message{Exchange: "xs03"}); e.of(&m) != "xs03" || e.named(&m) {
+		t.Errorf("a message that names xs03 goes to %s, on its own wish: %t", e.of(&m), e.named(&m))
+	}
+	if got := OwnExchanges("xs", 0); len(got) != 1 || got[0] != "xs" {
+		t.Errorf("without a split: %q", got)
+	}
+}
+
 func TestRoutingKey(t *testing.T) {
 	long := strings.Repeat("d", 120)
 	for _, c := range []struct {

@@ -11,6 +11,15 @@ import (
 // exchanges and routing keys are.
 const maxShortString = 255
 
+// routingKey is the routing key of a message: its own topic, that of the
+// configuration, or the words of its path.
+func (o *Options) routingKey(m *queue.Message) string {
+	if o.Topic != "" && (!m.HasKey || m.Key == "") {
+		return o.Topic
+	}
+	return RoutingKey(o.TopicPrefix, m)
+}
+
 // RoutingKey returns the routing key of a message: its own, or the prefix and
 // its words joined with dots. As Sarracenia's C implementation does, it takes
 // whole words as long as all fits into 255 bytes; it also stops before a word

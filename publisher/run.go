@@ -166,7 +166,7 @@ func (r *run) sendOne(l *queue.Lease) error {
 	tag := r.takeOff(l)
 	err := r.session.Publish(Publication{
 		Tag: tag, Exchange: r.p.exchanges.of(l.Message),
-		Key: RoutingKey(r.p.opts.TopicPrefix, l.Message), Message: l.Message,
+		Key: r.p.opts.routingKey(l.Message), Message: l.Message,
 	})
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {

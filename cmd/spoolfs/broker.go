@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"spoolfs/fs/ingest"
 	"spoolfs/publisher"
 	"spoolfs/publisher/amqp"
 )
@@ -19,8 +20,9 @@ func (d *daemon) publisherOptions() publisher.Options {
 		d.log.Warn("--tls-skip-verify: anybody may stand in the broker's place, and get its password")
 	}
 	return publisher.Options{
-		Route: d.route, Dial: d.dial, Exchange: f.Exchange, Allowed: f.RecordExchange,
-		TopicPrefix: f.TopicPrefix, Window: f.Window, Rate: f.Rate,
+		Route: d.route, Dial: d.dial, Exchange: f.Exchange, Allowed: f.AllowExchange,
+		Split: f.ExchangeSplit, SplitCode: ingest.SplitCode,
+		TopicPrefix: f.TopicPrefix, Topic: f.Topic, Window: f.Window, Rate: f.Rate,
 		ConfirmTimeout: f.ConfirmTimeout, BlockedTimeout: f.BlockedTimeout,
 		Returned: publisher.Returned(f.Returned),
 		TTL:      f.TTL, RetryTTL: f.RetryTTL, DropExpired: f.Expired == "drop",
@@ -50,7 +52,7 @@ func (f *brokerFlags) brokerOptions() []amqp.Options {
 				CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey,
 				ServerName: f.TLSName, SkipVerify: f.TLSSkipVerify,
 			},
-			Exchanges: []string{f.Exchange}, Window: f.Window, Version: version(),
+			Exchanges: publisher.OwnExchanges(f.Exchange, f.ExchangeSplit), Window: f.Window, Version: version(),
 		})
 	}
 	return all

@@ -7,16 +7,20 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"spoolfs/publisher"
 )
 
 // brokerFlags are the flags of "spoolfs mount" that say where messages go, and
 // how.
 type brokerFlags struct {
-	Broker         []string `sep:" " placeholder:"URL" help:"amqp://user:password@host:port/vhost or amqps://, or \"stdout:\" to print each message as a JSON line. Given more than once, or with spaces between, the brokers are tried in turn. A password is best given in a file."`
-	Exchange       string   `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
-	RecordExchange []string `sep:"," placeholder:"PATTERN" help:"Further exchanges that a record may name itself, such as xs_*; they are not declared. A record that names another one waits."`
-	TopicPrefix    string   `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
-	Vhost          string   `placeholder:"NAME" help:"Virtual host, instead of the path of the URL."`
+	Broker        []string `sep:" " placeholder:"URL" help:"amqp://user:password@host:port/vhost or amqps://, or \"stdout:\" to print each message as a JSON line. Given more than once, or with spaces between, the brokers are tried in turn. A password is best given in a file."`
+	Exchange      string   `placeholder:"NAME" help:"Exchange to publish to; it is declared (topic, durable)."`
+	AllowExchange []string `sep:"," placeholder:"PATTERN" help:"Further exchanges that a record may name itself, such as xs_*; they are not declared. A record that names another one waits."`
+	ExchangeSplit int      `placeholder:"N" help:"Spread messages over N exchanges named NAME00, NAME01 ..., as Sarracenia's post_exchangeSplit (one exchange)."`
+	Topic         string   `placeholder:"KEY" help:"Routing key of all messages that do not bring their own topic, instead of their path."`
+	TopicPrefix   string   `default:"v03" placeholder:"WORDS" help:"What routing keys begin with (${default})."`
+	Vhost         string   `placeholder:"NAME" help:"Virtual host, instead of the path of the URL."`
 
 	PasswordFile string `placeholder:"FILE" help:"File with the broker's password, read at each connect. The default is the file \"password\" of systemd's credentials directory, if there is one."`
 	Credentials  string `placeholder:"FILE" help:"Sarracenia's credentials.conf to look user and password up in, read at each connect. The default is the file \"credentials.conf\" of systemd's credentials directory, if there is one."`
@@ -61,12 +65,15 @@ func (f *brokerFlags) check() error {
 	if f.Window < 1 {
 		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", f.Window))
 	}
+	if f.ExchangeSplit < 0 || f.ExchangeSplit > publisher.MaxSplit {
+		return withCode(exitUsage, fmt.Errorf("--exchange-split=%d: want 0 to %d", f.ExchangeSplit, publisher.MaxSplit))
+	}
 	if f.Rate < 0 || f.TTL < 0 || f.RetryTTL < 0 || f.ConfirmTimeout <= 0 || f.BlockedTimeout <= 0 {
 		return withCode(exitUsage, errors.New("--rate, --ttl, --retry-ttl, --confirm-timeout and --blocked-timeout cannot be negative, nor the last two 0"))
 	}
-	for _, pattern := range f.RecordExchange {
+	for _, pattern := range f.AllowExchange {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return withCode(exitUsage, fmt.Errorf("--record-exchange=%s: want names, or patterns with *, ? and [a-z]", pattern))
+			return withCode(exitUsage, fmt.Errorf("--allow-exchange=%s: want names, or patterns with *, ? and [a-z]", pattern))
 		}
 	}
 	if f.prints() {
