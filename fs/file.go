@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"spoolfs/fs/ingest"
 	"spoolfs/queue"
 )
 
@@ -63,7 +64,8 @@ type file struct {
 
 	// stage holds what is staged; nil before there is anything.
 	stage  *queue.Stage
-	staged staged  // if it is not held
+	staged staged // if it is not held
+	seen   ingest.Seen
 	owed   bool    // the whole lines are to be committed before anything else
 	pieces []int64 // if it is held: where each entry of the stage ends
 
@@ -232,6 +234,7 @@ func (fs *FS) touch(f *file, offset int64) {
 	f.modified.Store(fs.now().UnixNano())
 	if offset < f.base+int64(f.staged.consumed) {
 		f.staged.restart()
+		f.seen.Forget(f.staged.lines)
 	}
 }
 

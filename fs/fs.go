@@ -43,6 +43,7 @@ type FS struct {
 	messages atomic.Uint64
 	dead     atomic.Uint64
 	partial  atomic.Uint64
+	repeated atomic.Uint64
 	unknown  atomic.Uint64
 	errors   atomic.Uint64
 	panics   atomic.Uint64

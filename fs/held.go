@@ -6,6 +6,7 @@ import (
 	"sort"
 	"syscall"
 
+	"spoolfs/fs/ingest"
 	"spoolfs/queue"
 )
 
@@ -120,7 +121,7 @@ func (fs *FS) convert(f *file) error {
 	f.held = false
 	fs.large <- struct{}{}
 	defer func() { <-fs.large }()
-	f.staged = staged{}
+	f.staged, f.seen = staged{}, ingest.Seen{}
 	if err := fs.stageDecoded(f); err != nil {
 		f.held = true
 		return err
@@ -135,6 +136,7 @@ func (fs *FS) convert(f *file) error {
 // at all: its writer can still be told.
 func (fs *FS) checkDecodes(f *file) error {
 	var at staged
+	f.seen = ingest.Seen{}
 	fs.decode(f, &at, func([]queue.Message) bool { return at.all().messages == 0 })
 	if c := at.all(); c.messages == 0 && c.dead+c.partial > 0 {
 		return fmt.Errorf("%w: %s", errNoMessage, c.reason)

@@ -16,7 +16,7 @@ func TestFS_StoreDoesNotAnswer(t *testing.T) {
 	hang := make(chan struct{})
 	real := ingest.NewSarracenia(ingest.SarraceniaOptions{})
 	r := newRig(t, Options{
-		StoreTimeout: 50 * time.Millisecond,
+		StoreTimeout: 500 * time.Millisecond,
 		Format: formatFunc(func(data []byte, at ingest.Position) ingest.Result {
 			if string(data) == line("hangs") {
 				<-hang

@@ -24,6 +24,7 @@ type staged struct {
 // counts are the entries of a file by what becomes of them.
 type counts struct {
 	messages, dead, partial int
+	repeated                int    // records that are left out
 	reason                  string // of the first that is no message
 }
 
@@ -50,6 +51,7 @@ func (s *staged) add(found *ingest.Result) {
 	s.consumed += found.Consumed
 	s.lines += found.Lines
 	s.entries += len(found.Messages)
+	s.repeated += found.Repeated
 	for i := range found.Messages {
 		s.counts.add(&found.Messages[i])
 	}
@@ -130,6 +132,7 @@ func (fs *FS) needStage(f *file) {
 // decode decodes the bytes in memory behind what at says, piece by piece, and
 // advances at. It stops when take returns false.
 func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
+	fs.needStage(f) // whose id the messages may have in them
 	at.tail = queue.Message{}
 	size := pieceSize
 	if f.route.format.Whole() {
@@ -138,7 +141,7 @@ func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 	for grown := size; ; {
 		rest := f.buf[at.consumed:]
 		last := grown >= len(rest)
-		found := f.route.format.Decode(rest[:min(grown, len(rest))], ingest.Position{Line: at.lines})
+		found := f.route.format.Decode(rest[:min(grown, len(rest))], ingest.Position{Line: at.lines, File: f.stage.File(), Seen: &f.seen})
 		if !last && found.Consumed == 0 {
 			grown *= 2 // a line that is longer than the piece
 			continue
@@ -242,6 +245,7 @@ func (fs *FS) count(f *file, c counts) {
 	fs.messages.Add(uint64(c.messages))
 	fs.dead.Add(uint64(c.dead))
 	fs.partial.Add(uint64(c.partial))
+	fs.repeated.Add(uint64(c.repeated))
 	if c.dead+c.partial > 0 {
 		fs.opts.Logger.Warn("set aside", "file", f.label, "uid", f.uid, "id", f.stage.File(),
 			"dead", c.dead, "partial", c.partial, "first", c.reason)

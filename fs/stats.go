@@ -11,6 +11,7 @@ type Stats struct {
 	IngestedMessagesTotal uint64 // messages in them
 	IngestedDeadTotal     uint64 // dead letters in them
 	IngestedPartialTotal  uint64 // partial files in them
+	IngestedRepeatsTotal  uint64 // records in them that had stood in their file before, and are left out
 	IngestErrorsTotal     uint64 // FLUSHes and RELEASEs that failed
 	UnknownEndingsTotal   uint64 // files published though their writer may have been killed
 	PurgedTotal           uint64 // messages that an operator removed
@@ -35,6 +36,7 @@ func (fs *FS) Stats() Stats {
 		IngestedMessagesTotal: fs.messages.Load(),
 		IngestedDeadTotal:     fs.dead.Load(),
 		IngestedPartialTotal:  fs.partial.Load(),
+		IngestedRepeatsTotal:  fs.repeated.Load(),
 		IngestErrorsTotal:     fs.errors.Load(),
 		UnknownEndingsTotal:   fs.unknown.Load(),
 		PurgedTotal:           fs.tree.purged.Load(),

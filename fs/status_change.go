@@ -141,7 +141,9 @@ func (t *statusTree) revive(id statusID, e queue.Entry, format ingest.Format) ([
 func (t *statusTree) decodeAnew(m *queue.Message, format ingest.Format) ([]queue.Message, error) {
 	t.fs.large <- struct{}{}
 	defer func() { <-t.fs.large }()
-	found := format.Decode(m.Body, ingest.Position{Line: int(max(m.Line, 1)) - 1})
+	found := format.Decode(m.Body, ingest.Position{
+		Line: int(max(m.Line, 1)) - 1, File: m.ID.File(), Seen: new(ingest.Seen),
+	})
 	ms := found.Messages
 	if found.Tail != nil {
 		ms = append(ms, *found.Tail)

@@ -1,104 +1,15 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"spoolfs/integration/rabbit"
 )
-
-// corpusDir holds files of Sarracenia with the messages that Sarracenia sent.
-const corpusDir = "../fs/ingest/testdata/corpus"
-
-// corpusCase is expected.json of a case.
-type corpusCase struct {
-	File        string
-	Assume      struct{ Exchange string } `json:"assume_config"`
-	DeadLetters []struct {
-		Line   int
-		Reason string
-	} `json:"dead_letters"`
-	Messages []struct {
-		Line       int
-		RoutingKey string `json:"routing_key"`
-		Properties struct {
-			ContentType     string          `json:"content_type"`
-			ContentEncoding string          `json:"content_encoding"`
-			DeliveryMode    uint8           `json:"delivery_mode"`
-			Headers         *map[string]any `json:"headers"`
-		}
-		Body string
-	}
-}
-
-func readCase(t testing.TB, name string) (c corpusCase, file string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(corpusDir, name, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		t.Fatal(err)
-	}
-	return c, filepath.Join(corpusDir, name, c.File)
-}
-
-// TestMount_CorpusThroughBroker: what a consumer gets is what Sarracenia would
-// have sent, byte for byte, and message ids that are ours. What is no message is
-// set aside and does not hold up the rest (G4).
-func TestMount_CorpusThroughBroker(t *testing.T) {
-	node := brokerNode(t)
-	for _, name := range []string{
-		"01-c-v03-shim-events", "02-c-v03-cpump-outlet", "03-c-v03-invalid-json", "04-c-v03-long-topic",
-		"30-torn-last-line", "60-not-json", "62-missing-or-wrong-fields", "70-many-small",
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, file := readCase(t, name)
-			q := newQueue(t, node)
-			s := startSpool(t, node.URL(), "--exchange", q.Exchange)
-			s.sh(fmt.Sprintf(`cp %q $M/`, file))
-			got := consume(t, q, len(c.Messages))
-			ids := map[string]bool{}
-			for i, want := range c.Messages {
-				checkDelivery(t, got[i], want.RoutingKey, want.Body)
-				p, headers := want.Properties, got[i].Headers
-				if got[i].ContentType != p.ContentType || got[i].ContentEncoding != p.ContentEncoding || got[i].DeliveryMode != p.DeliveryMode {
-					t.Errorf("line %d: properties are %+v, want %+v", want.Line, got[i], p)
-				}
-				if (headers == nil) != (p.Headers == nil) || p.Headers != nil && !reflect.DeepEqual(headers, *p.Headers) {
-					t.Errorf("line %d: headers are %v, want %v", want.Line, headers, p.Headers)
-				}
-				if id := got[i].MessageID; !strings.HasSuffix(id, fmt.Sprintf("-%d", want.Line)) || ids[id] {
-					t.Errorf("line %d: message id is %q", want.Line, id)
-				}
-				ids[got[i].MessageID] = true
-			}
-			s.untilSent()
-			if st := s.status(); st.Queue.Dead != uint64(len(c.DeadLetters)) {
-				t.Errorf("%d dead letters, want %d", st.Queue.Dead, len(c.DeadLetters))
-			}
-			if names := s.names(); len(names) != 1 {
-				t.Errorf("the mount lists %q", names)
-			}
-		})
-	}
-}
-
-func checkDelivery(t testing.TB, got rabbit.Delivery, key, body string) {
-	t.Helper()
-	if got.Key != key {
-		t.Errorf("routing key is %q, want %q", got.Key, key)
-	}
-	if string(got.Body) != body {
-		t.Errorf("body is\n%q\nwant\n%q", got.Body, body)
-	}
-}
 
 // TestMount_BrokerComesAndGoes: the broker is stopped and killed while messages
 // flow. Everything arrives; what arrives twice has the same message id.

@@ -26,6 +26,13 @@ func (f FileID) MessageID(line uint32) ID {
 	return ID(f.String() + "-" + strconv.FormatUint(uint64(line), 10))
 }
 
+// File returns the id of the file that a message is from; zero if its ID has
+// another form.
+func (id ID) File() FileID {
+	f, _, _ := id.split()
+	return f
+}
+
 // split takes an ID apart into file and line, and reports whether putting them
 // together again gives the same ID. The record codec stores such IDs in half
 // the space.

@@ -73,6 +73,7 @@ type fsStatus struct {
 	IngestedMessagesTotal uint64 `json:"ingested_messages_total"`
 	IngestedDeadTotal     uint64 `json:"ingested_dead_total"`
 	IngestedPartialTotal  uint64 `json:"ingested_partial_total"`
+	IngestedRepeatsTotal  uint64 `json:"ingested_repeats_total"`
 	IngestErrorsTotal     uint64 `json:"ingest_errors_total"`
 	UnknownEndingsTotal   uint64 `json:"unknown_endings_total"` // published, though their writer may have been killed
 	PurgedTotal           uint64 `json:"purged_total"`          // messages that an operator removed
@@ -110,7 +111,7 @@ func (d *daemon) status() status {
 			OpenFiles: f.OpenFiles, HeldFiles: f.HeldFiles, BufferedBytes: f.BufferedBytes,
 			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,
 			IngestedDeadTotal: f.IngestedDeadTotal, IngestErrorsTotal: f.IngestErrorsTotal,
-			IngestedPartialTotal: f.IngestedPartialTotal, UnknownEndingsTotal: f.UnknownEndingsTotal,
+			IngestedPartialTotal: f.IngestedPartialTotal, IngestedRepeatsTotal: f.IngestedRepeatsTotal, UnknownEndingsTotal: f.UnknownEndingsTotal,
 			PurgedTotal: f.PurgedTotal, RedrivenTotal: f.RedrivenTotal, Draining: f.Draining,
 			PanicsTotal: f.PanicsTotal,
 		},

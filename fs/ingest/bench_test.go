@@ -21,7 +21,7 @@ func BenchmarkSarracenia_Decode(b *testing.B) {
 			b.SetBytes(int64(len(c.data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if res := f.Decode(c.data, Position{Seen: NewSeen()}); res.Consumed != len(c.data) {
+				if res := f.Decode(c.data, Position{Seen: new(Seen)}); res.Consumed != len(c.data) {
 					b.Fatalf("consumed %d of %d bytes", res.Consumed, len(c.data))
 				}
 			}

@@ -100,7 +100,7 @@ func loadCase(t testing.TB, dir string) (*corpusCase, []byte) {
 
 // decodeFile decodes a whole file, its torn end included.
 func decodeFile(f Format, data []byte) Result {
-	res := f.Decode(data, Position{Seen: NewSeen()})
+	res := f.Decode(data, Position{Seen: new(Seen)})
 	if res.Tail != nil {
 		res.Messages = append(res.Messages, *res.Tail)
 	}

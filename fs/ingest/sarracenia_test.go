@@ -56,7 +56,7 @@ func summary(messages []queue.Message) []string {
 // FLUSH by FLUSH.
 func decodePieces(f Format, data []byte, sizes ...int) Result {
 	var all Result
-	seen := NewSeen()
+	seen := new(Seen)
 	for _, size := range append(sizes, len(data)) {
 		// The piece is a copy which is wiped afterwards: nothing may refer to it.
 		piece := bytes.Clone(data[all.Consumed:size])
@@ -79,7 +79,7 @@ func TestSarracenia_EverySplit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(file)
-			want := f.Decode(data, Position{Seen: NewSeen()})
+			want := f.Decode(data, Position{Seen: new(Seen)})
 			var sizes []int
 			for i := range len(data) {
 				if got := decodePieces(f, data, i); !reflect.DeepEqual(got, want) {

@@ -6,13 +6,11 @@ import "crypto/sha256"
 // same ones several times, byte for byte, when it fails again and again. One
 // belongs to one file and is used by one goroutine at a time.
 //
-// A line that is decoded again is no repeat of itself.
+// A line that is decoded again is no repeat of itself. The zero value is the
+// memory of a new file.
 type Seen struct {
 	lines map[[16]byte]int // the first line of each record
 }
-
-// NewSeen returns the memory of a new file.
-func NewSeen() *Seen { return &Seen{lines: map[[16]byte]int{}} }
 
 // Forget forgets the lines from a number of lines on, since they have changed.
 func (s *Seen) Forget(lines int) {
@@ -36,6 +34,9 @@ func (s *Seen) repeats(text []byte, before int, whole bool) bool {
 		return true
 	}
 	if whole {
+		if s.lines == nil {
+			s.lines = map[[16]byte]int{}
+		}
 		s.lines[sum] = before
 	}
 	return false

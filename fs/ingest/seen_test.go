@@ -12,7 +12,7 @@ import (
 func TestSarracenia_Repeats(t *testing.T) {
 	other := strings.Replace(python, "2026", "2027", 1)
 	file := strings.Join([]string{python, plain, python, plain, other, python + "\r", ""}, "\n")
-	seen := NewSeen()
+	seen := new(Seen)
 	for range 2 { // what is decoded again, since it could not be stored, is all there
 		res := NewSarracenia(SarraceniaOptions{}).Decode([]byte(file), Position{Seen: seen})
 		if got, want := linesOf(res.Messages), "1 2 4 5"; got != want || res.Repeated != 2 || res.Lines != 6 {
