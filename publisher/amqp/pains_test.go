@@ -25,7 +25,7 @@ var pains = map[string][]string{
 	"B14 all nodes come back at once":                        {"TestBackoff_Herd", "TestBackoff_Spans", "TestPace"},
 	"B16 certificates are not read again":                    {"TestTLS_Replaced", "TestTLS_Certificates"},
 	"B17 what fails for good blocks the rest, or is dropped": {"TestPublisher_InvalidIsDeadLetter", "TestLine_TooLarge", "TestMount_CorpusThroughBroker"},
-	"B18 retries never expire, or wait for a schedule":       {"TestPublisher_Expired", "TestMount_Expiry", "TestMount_RecordExchange"},
+	"B18 retries never expire, or wait for a schedule":       {"TestPublisher_Expired", "TestMount_Expiry", "TestMount_AllowExchange"},
 }
 
 // TestPains: the tests that are named exist.
