@@ -7,36 +7,47 @@
 //     on disk (G1). A FLUSH with new bytes stages them and answers when they are
 //     there. Proven by TestMount_KilledDaemonKeepsClosedFiles of package
 //     integration, with kill -9.
+//
 //   - F2: what one open file description wrote is one file, whoever inherited
 //     it, and enters the queue at its RELEASE, all or nothing (G2).
 //     Proven by TestMount_Writers of package integration.
+//
 //   - F3: each open of an ordinary name for writing is a file of its own. Two
 //     processes that write "the same" name cannot harm each other.
 //     Proven by TestFS_OpensAreSeparate.
+//
 //   - F4: the directory lists only what is open or held now, and the directories
 //     of users (G7). Proven by TestMount_Writers.
+//
 //   - F5: another user's name does not exist (G12). Who may do what is decided in
 //     access.go alone. Proven by TestFS_NamesArePrivate and TestDir_Modes.
+//
 //   - F6: a handler never returns EINTR, and never waits for anything but the
 //     disk of the store, nor for that without end (G5). A bug costs one request.
 //     Proven by TestMount_WritersDoNotWaitForBroker of package integration,
 //     TestFS_StoreDoesNotAnswer and TestMount_Panic.
+//
 //   - F7: a file of a line format that stays open is committed in instalments of
 //     whole lines; its messages are published once, whatever happens.
 //     Proven by TestInstalment_Linger, TestInstalment_BySize and
 //     TestInstalment_AfterRestart.
+//
 //   - F8: a held name is one real file, durable at each close and fsync, and
 //     published, all or nothing, when it is renamed to an ordinary name.
 //     Proven by TestHeld_IsARealFile, TestHeld_CloseIsDurable and
 //     TestHeld_RenamedWhileOpen.
+//
 //   - F9: after its close a file can still be used by path for a second, by the
 //     process that wrote it and by no other. Proven by TestGrace_IsForTheWriter.
+//
 //   - F10: directories of users stay until they are removed, across restarts.
 //     Proven by TestDir_Tree and TestDir_SurvivesRestart.
+//
 //   - F11: what is not the whole of what its writer had to say is set aside as a
 //     partial file and not published: a torn last line, a file that is a message
 //     and whose writer was killed, a held file that nobody renames.
 //     Proven by TestFS_BadLines, TestFS_KilledWriter and TestHeld_Abandoned.
+//
 //   - F12: memory is bounded, for all and for each user.
 //     Proven by TestUsage_UserShare.
 //
@@ -45,6 +56,7 @@
 //     memory for a page, and holds no lock.
 //     Proven by TestStatusTree_Users, TestStatusTree_Redrive and
 //     TestStatusTree_ListMany of package integration.
+//
 //   - F14: a file of .status has its true size, and shows one moment for as long
 //     as it is open. Proven by TestFS_StatusSnapshot,
 //     TestStatusTree_MessageTriedAgain and TestStatusTree_OneMoment.
