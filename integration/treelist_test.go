@@ -94,3 +94,44 @@ func TestStatusTree_ListMany(t *testing.T) {
 		t.Errorf("%d names were read in %s", looks, took)
 	}
 }
+
+// TestStatusTree_WhileAllGoesOn: operators list, read, remove and move while
+// writers write and messages go out. Nothing good is lost or repeated because of
+// it.
+func TestStatusTree_WhileAllGoesOn(t *testing.T) {
+	s := startSpool(t, "stdout:")
+	const writers, files = 4, 40
+	s.sh(fmt.Sprintf(`D=$M/.status/routes/default
+	operate() { # a command, until the writers have ended
+		while [ -e $M/.going ]; do "$@" > /dev/null 2>&1 || :; done
+	}
+	: > $M/.going
+	operate bash -c "cat $D/pending/*; ls -l $D/pending $D/dead" & operate find $M/.status -type f -size +0 &
+	operate bash -c "rm $D/dead/*" & operate bash -c "mv $D/dead/* $M/" & operate bash -c 'for i in pause resume; do echo $i > '$M'/.status/ctl; done' &
+	for w in $(seq %d); do
+		(for i in $(seq %d); do (echo '%s' | sed s/NAME/$w.$i/; echo garbage) > $M/f$w; done) & pids="${pids:-} $!"
+	done
+	wait $pids
+	rm $M/.going
+	wait
+	echo resume > $M/.status/ctl`, writers, files, record("NAME")))
+	s.untilSent()
+	s.sh(`rm -f $M/.status/routes/default/dead/*`)
+	got := map[string]int{}
+	for _, body := range s.published() {
+		got[strings.TrimSpace(body)]++
+	}
+	for w := range writers {
+		for i := range files {
+			if n := got[record(fmt.Sprintf("%d.%d", w+1, i+1))]; n != 1 {
+				t.Errorf("file %d of writer %d was published %d times", i+1, w+1, n)
+			}
+		}
+	}
+	if len(got) != writers*files {
+		t.Errorf("published %d messages, want %d", len(got), writers*files)
+	}
+	if q := s.status().Queue; q.Dead != 0 || q.Bytes != 0 {
+		t.Errorf("left: %+v", q)
+	}
+}
