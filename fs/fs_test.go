@@ -248,7 +248,7 @@ func TestFS_ClosedNamesAreGone(t *testing.T) {
 		t.Errorf("lookup after the older file's release: node %d, %v", node, st)
 	}
 	b.close()
-	if _, st := u.lookup("f"); st != fuse.ENOENT {
+	if _, st := u.process(3).lookup("f"); st != fuse.ENOENT {
 		t.Errorf("lookup of a released name: %v", st)
 	}
 	r.pass(graceTime)

@@ -103,6 +103,52 @@ func TestGrace_AfterRename(t *testing.T) {
 	}
 }
 
+// TestGrace_NameTakenOver: two processes write one name at the same time and set its
+// mode afterwards, as install does. The one whose file has lost the name finds the
+// other's.
+func TestGrace_NameTakenOver(t *testing.T) {
+	r := newRig(t, Options{})
+	u, other := r.as(1), r.as(1).process(2)
+	a, b := u.mustCreate("f"), u.mustCreate("g")
+	a.flush()
+	b.close()
+	c, d := other.mustCreate("f"), other.mustCreate("g")
+	c.flush()
+	d.close()
+	a.release()
+	c.release()
+	for _, name := range []string{"f", "g"} {
+		if node, st := u.lookup(name); !st.Ok() {
+			t.Errorf("lookup of %s by its first writer: %v", name, st)
+		} else if st := u.chmod(node, 0o600); !st.Ok() {
+			t.Errorf("chmod of %s: %v", name, st)
+		}
+		if _, st := u.process(3).lookup(name); st != fuse.ENOENT {
+			t.Errorf("lookup of %s by a third process: %v", name, st)
+		}
+	}
+	r.pass(graceTime)
+	if len(r.fs.nodes)+len(r.fs.expiries) != 0 {
+		t.Errorf("%d nodes and %d expiries are kept", len(r.fs.nodes), len(r.fs.expiries))
+	}
+}
+
+// TestGrace_UnknownProcess: a rename by a process outside of our pid namespace
+// leaves nothing behind.
+func TestGrace_UnknownProcess(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1).process(0)
+	u.put(".f", line("a"))
+	if st := u.rename(".f", "f"); !st.Ok() {
+		t.Fatal(st)
+	}
+	r.pass(graceTime)
+	if len(r.fs.nodes)+len(r.fs.root.nodes) != 0 {
+		t.Errorf("%d nodes and %d names are kept", len(r.fs.nodes), len(r.fs.root.nodes))
+	}
+	r.wantBodies(line("a"))
+}
+
 // TestNode_FlushedButOpen: a name whose file was flushed while it stays open (a
 // shell after "exec 7> f") exists again when the RELEASE should have come.
 func TestNode_FlushedButOpen(t *testing.T) {

@@ -209,7 +209,9 @@ func (m *model) place(n *modelNode, key modelKey) {
 	if n.named {
 		delete(m.names, n.key)
 	}
+	clear(n.graces)
 	if old := m.names[key]; old != nil && old != n {
+		m.leave(old, n)
 		m.unname(old)
 		if old.held != nil {
 			old.held.ended = true
@@ -217,6 +219,16 @@ func (m *model) place(n *modelNode, key modelKey) {
 	}
 	n.key, n.named = key, true
 	m.names[key] = n
+}
+
+// leave gives the grace seconds of a node to the one that takes its name.
+func (m *model) leave(from, to *modelNode) {
+	maps.Copy(to.graces, from.graces)
+	for _, h := range from.handles {
+		if h.writer && !h.flushed.IsZero() && m.now().Sub(h.flushed) < closedTime {
+			to.graces[h.pid] = m.now().Add(graceTime)
+		}
+	}
 }
 
 func (m *model) unname(n *modelNode) {

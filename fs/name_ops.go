@@ -228,6 +228,7 @@ func (fs *FS) rename(m *move, p process) error {
 	fs.mu.Lock()
 	fs.moveLocked(m)
 	fs.graceLocked(m.node, p)
+	fs.dropIfEndedLocked(m.node) // if we do not know whose grace second it is
 	fs.mu.Unlock()
 	if m.replaced != nil {
 		if err := fs.unlinkHeld(m.replaced, m.dir, m.key); err != nil {

@@ -182,14 +182,35 @@ func (fs *FS) newNodeLocked(id uint64, d *dir, key nameKey, attr *fuse.Attr) *no
 func (fs *FS) nameLocked(n *node, d *dir, key nameKey) {
 	fs.unnameLocked(n)
 	if old := d.nodes[key]; old != nil {
+		n.graces = old.leaveLocked(fs.now())
 		fs.unnameLocked(old)
 		fs.dropIfEndedLocked(old)
+	}
+	if len(n.graces) > 0 {
+		fs.expiries = append(fs.expiries, expiry{n, fs.now().Add(graceTime)})
 	}
 	if d.nodes == nil {
 		d.nodes = map[nameKey]*node{}
 	}
 	n.dir, n.key, n.named = d, key, true
 	d.nodes[key] = n
+}
+
+// leaveLocked returns the grace seconds that a node leaves to the one that takes
+// its name: those who have closed a file of the name may go on to use it.
+func (n *node) leaveLocked(now time.Time) []grace {
+	var graces []grace
+	for _, g := range n.graces {
+		if now.Before(g.until) {
+			graces = append(graces, g)
+		}
+	}
+	for _, h := range n.handles {
+		if h.writer && h.process != 0 && h.looksClosed(now) {
+			graces = append(graces, grace{h.process, now.Add(graceTime)})
+		}
+	}
+	return graces[max(0, len(graces)-maxGraces):]
 }
 
 func (fs *FS) unnameLocked(n *node) {
