@@ -103,10 +103,13 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 	}
 	fs.mu.Unlock()
 	if held != nil {
-		if err := fs.truncate(held, size); err != nil {
-			return err
-		}
-		return fs.stageNew(held) // no close will come
+		return fs.patiently(func() error {
+			defer fs.letGo(held) // no close will come
+			if err := fs.truncate(held, size); err != nil {
+				return err
+			}
+			return fs.stageNew(held)
+		})
 	}
 	if h == nil || !h.writer || h.process == 0 || h.process != fs.processOf(in.Pid) {
 		return nil

@@ -102,6 +102,9 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 		err = fs.usage.take(in.Uid, holding{files: 1})
 	}
 	if err != nil {
+		if n != nil {
+			fs.dropIfEndedLocked(n) // if it was made for this request
+		}
 		fs.mu.Unlock()
 		return fs.status(err)
 	}

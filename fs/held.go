@@ -192,15 +192,21 @@ func (fs *FS) discard(f *file) error {
 func (fs *FS) abandon(f *file, reason string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.held || f.ended {
+		return nil // by a rename that came first
+	}
 	if err := fs.load(f); err != nil {
 		return err
 	}
 	if len(f.buf) == 0 || f.stage == nil {
-		f.ended = true
-		if f.stage == nil {
-			return nil
+		if f.stage != nil {
+			if err := f.stage.Discard(); err != nil {
+				return err
+			}
 		}
-		return f.stage.Discard()
+		f.ended = true
+		fs.dropBytes(f, len(f.buf))
+		return nil
 	}
 	m := []queue.Message{{Partial: true, Reason: reason, Line: 1, Body: f.buf}}
 	f.stage.SetInfo(f.label, false)

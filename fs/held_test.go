@@ -223,6 +223,32 @@ func TestHeld_Renames(t *testing.T) {
 	r.wantBodies(line("a") + line("over"))
 }
 
+// TestHeld_Lines: a held file may have a number of lines, and those that were cut
+// off or written over are not counted.
+func TestHeld_Lines(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.as(1).mustCreate(".lines")
+	all := strings.Repeat("\n", maxLines)
+	if st := f.writeAt(all, 0); !st.Ok() {
+		t.Fatal(st)
+	}
+	if st := f.writeAt("\n", maxLines); st != fuse.Status(syscall.EFBIG) {
+		t.Errorf("write of too many lines: %v", st)
+	}
+	if st := f.writeAt(strings.Repeat("x", 10), 0); !st.Ok() {
+		t.Error(st)
+	}
+	if st := f.writeAt(strings.Repeat("\n", 10), maxLines); !st.Ok() {
+		t.Errorf("write of as many lines as were written over: %v", st)
+	}
+	f.close()
+	f = r.as(1).mustOpen(".lines", syscall.O_WRONLY|syscall.O_TRUNC)
+	if st := f.writeAt(all, 0); !st.Ok() {
+		t.Errorf("write of the lines anew: %v", st)
+	}
+	f.close()
+}
+
 // TestHeld_Abandoned: what waits for too long is set aside, in one piece and with
 // its reason; what is open or has changed is not.
 func TestHeld_Abandoned(t *testing.T) {
@@ -252,6 +278,25 @@ func TestHeld_Abandoned(t *testing.T) {
 	}
 	if got := r.fs.Stats(); got.HeldFiles != 0 || got.IngestedPartialTotal != 2 {
 		t.Errorf("stats are %+v", got)
+	}
+}
+
+// TestHeld_LetsGo: of what nobody has open nothing stays in memory, after a rename
+// that is refused and a truncate(2) neither.
+func TestHeld_LetsGo(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1)
+	u.put(".f", strings.Repeat("x", 10_000))
+	if st := u.rename(".f", "f"); st != fuse.Status(syscall.EBADMSG) {
+		t.Errorf("rename: %v", st)
+	}
+	if got := r.fs.usage.held().bytes; got != 0 {
+		t.Errorf("%d bytes are kept after the rename", got)
+	}
+	node, _ := u.lookup(".f")
+	st := u.setAttr(node, func(in *fuse.SetAttrIn) { in.Valid, in.Size = fuse.FATTR_SIZE, 5_000 })
+	if got := r.fs.usage.held().bytes; !st.Ok() || got != 0 {
+		t.Errorf("truncate: %v, %d bytes are kept", st, got)
 	}
 }
 

@@ -223,6 +223,7 @@ func (fs *FS) rename(m *move, p process) error {
 		err = fs.publish(m.held, m)
 	}
 	if err != nil {
+		fs.letGo(m.held)
 		return err
 	}
 	fs.mu.Lock()
