@@ -121,8 +121,8 @@ func (fs *FS) write(f *file, c chunk) error {
 		// same name have other sizes.
 		c.offset = f.end()
 	}
-	if f.newlines+lines > maxLines {
-		return fmt.Errorf("%w: more than %d lines", errFileLimit, maxLines)
+	if err := fs.checkLines(f, lines); err != nil {
+		return err
 	}
 	if err := f.reaches(c.offset); err != nil {
 		return err
@@ -134,6 +134,22 @@ func (fs *FS) write(f *file, c chunk) error {
 	f.newlines += lines
 	f.writer = c.thread
 	fs.touch(f, c.offset)
+	return nil
+}
+
+// checkLines refuses more lines than a file may have. Before it does so it counts
+// those that were not written over or cut off. What a held file has on disk counts
+// as it was.
+func (fs *FS) checkLines(f *file, more int) error {
+	if f.route.format.Whole() || f.newlines+more <= maxLines {
+		return nil
+	}
+	if f.base == 0 || !f.held {
+		f.newlines = bytes.Count(f.buf, []byte("\n"))
+	}
+	if f.newlines+more > maxLines {
+		return fmt.Errorf("%w: more than %d lines", errFileLimit, maxLines)
+	}
 	return nil
 }
 
@@ -152,6 +168,9 @@ func (fs *FS) truncate(f *file, size int64) error {
 	from := min(size, f.end())
 	if err := fs.resize(f, size); err != nil {
 		return err
+	}
+	if size == 0 {
+		f.newlines = 0
 	}
 	fs.touch(f, from)
 	return nil

@@ -413,12 +413,6 @@ func TestFS_Refusals(t *testing.T) {
 	if st := g.writeAt(strings.Repeat("x", 60), 0); st != fuse.Status(syscall.ENOSPC) {
 		t.Errorf("write over the buffers: %v", st)
 	}
-	lines := r.as(1).mustCreate("lines")
-	r.fs.handle(lines.fh).file.newlines = maxLines
-	if st := lines.writeAt("\n", 0); st != fuse.Status(syscall.EFBIG) {
-		t.Errorf("write of too many lines: %v", st)
-	}
-	lines.close()
 	f.close()
 	if st := g.writeAt(strings.Repeat("x", 60), 0); !st.Ok() {
 		t.Errorf("write after room was made: %v", st)

@@ -21,8 +21,12 @@ func (fs *FS) isFull(f *file, n need) bool {
 // instal stages and commits the whole lines of a file.
 func (fs *FS) instal(f *file) error {
 	f.since.Store(fs.now().UnixNano())
-	if err := fs.stageLocked(f); err != nil || f.staged.consumed == 0 {
+	if err := fs.stageLocked(f); err != nil {
 		return err
+	}
+	if f.staged.consumed == 0 {
+		f.newlines = 0 // the ones that were counted have been written over
+		return nil
 	}
 	f.owed = true
 	return fs.settle(f)

@@ -76,6 +76,50 @@ func TestUsage_HeldFilesCount(t *testing.T) {
 	u.put(".b", line("b"))
 }
 
+// TestUsage_Listings proves F12: what an open directory shows is in memory, and so
+// it counts.
+func TestUsage_Listings(t *testing.T) {
+	r := newRig(t, Options{OpenLimit: 100, BufferLimit: 1000})
+	u := r.as(1).mustMkdir("d", 0o755)
+	u.put(".f"+strings.Repeat("x", 200), "")
+	u.put(".g", "")
+	before := r.fs.usage.held()
+	open := func() (uint64, fuse.Status) {
+		in := fuse.OpenIn{InHeader: u.header(u.dir)}
+		var out fuse.OpenOut
+		st := u.fs.OpenDir(nil, &in, &out)
+		return out.Fh, st
+	}
+	fh, st := open()
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	if _, st := open(); st != fuse.Status(syscall.EDQUOT) {
+		t.Errorf("second listing: %v", st)
+	}
+	u.fs.ReleaseDir(&fuse.ReleaseIn{InHeader: u.header(u.dir), Fh: fh})
+	if got := r.fs.usage.held(); got != before || len(r.fs.listings) != 0 {
+		t.Errorf("%+v is held and %d listings, want %+v", got, len(r.fs.listings), before)
+	}
+}
+
+// TestUsage_RefusedOpen: an OPEN that is refused leaves no node, though it would
+// have got one of its own.
+func TestUsage_RefusedOpen(t *testing.T) {
+	r := newRig(t, Options{OpenLimit: 2})
+	f := r.as(1).mustCreate("f")
+	r.as(2).mustCreate("f")
+	for range 3 {
+		// By /proc/self/fd of a descriptor that another user handed over.
+		if _, st := r.as(2).openNode(f.node, syscall.O_WRONLY); st != fuse.Status(syscall.ENFILE) {
+			t.Errorf("open: %v", st)
+		}
+	}
+	if len(r.fs.nodes) != 2 {
+		t.Errorf("there are %d nodes", len(r.fs.nodes))
+	}
+}
+
 // TestInstalment_Linger proves F7: a file that stays open is committed in whole
 // lines once it has been quiet for the linger time.
 func TestInstalment_Linger(t *testing.T) {
@@ -183,6 +227,21 @@ func TestInstalment_BySize(t *testing.T) {
 	r.wantBodies(want.String())
 }
 
+// TestInstalment_LinesWrittenOver: a long line does not cost an attempt to commit
+// lines with each write, because there were some once.
+func TestInstalment_LinesWrittenOver(t *testing.T) {
+	r := newRig(t, Options{FileLimit: 1000})
+	f := r.as(1).mustCreate("f")
+	f.writeAt("\n", 0)
+	f.writeAt("x", 0)
+	f.writeAt(strings.Repeat("x", 1000), 1) // too large
+	file := r.fs.handle(f.fh).file
+	if file.newlines != 0 {
+		t.Errorf("%d lines are counted", file.newlines)
+	}
+	f.close()
+}
+
 // TestInstalment_AfterRestart: what was committed is not published again, and what
 // was staged behind it is committed.
 func TestInstalment_AfterRestart(t *testing.T) {
@@ -195,6 +254,19 @@ func TestInstalment_AfterRestart(t *testing.T) {
 	f.writeAt(line("lost"), uint64(2*len(line("a"))))
 	r.restart()
 	r.wantBodies(line("a") + line("b"))
+}
+
+// TestRaw_Lines: what is one message may have any number of lines.
+func TestRaw_Lines(t *testing.T) {
+	r := newRig(t, Options{Format: ingest.NewRaw("key")})
+	f := r.as(1).mustCreate("f")
+	if st := f.writeAt(strings.Repeat("\n", maxLines+1), 0); !st.Ok() {
+		t.Error(st)
+	}
+	f.close()
+	if got := r.stats().Ready; got != 1 {
+		t.Errorf("%d messages", got)
+	}
 }
 
 // TestRaw_FileIsTheMessage: with the format raw a file is one message of any
