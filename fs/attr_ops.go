@@ -70,7 +70,11 @@ func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) 
 	fh, hasHandle := in.GetFh()
 	n, h := fs.nodeLocked(in.NodeId, fh, hasHandle)
 	err := error(syscall.ENOENT)
-	if n != nil {
+	switch {
+	case n == nil:
+	case h != nil && in.Valid&^fuse.FATTR_LOCKOWNER == fuse.FATTR_SIZE|fuse.FATTR_FH:
+		err = nil // ftruncate(2): whoever has the descriptor may
+	default:
 		err = n.mayTouchLocked(&in.Caller)
 	}
 	fs.mu.Unlock()

@@ -108,6 +108,15 @@ func (d *dir) pathLocked(name string) string {
 	return name
 }
 
+// depthLocked is the length of the longest path of a directory below this one.
+func (d *dir) depthLocked() int {
+	longest := 0
+	for name, sub := range d.dirs {
+		longest = max(longest, 1+len(name)+sub.depthLocked())
+	}
+	return longest
+}
+
 // addDirLocked makes a directory of a user.
 func (fs *FS) addDirLocked(parent *dir, name string, attr *fuse.Attr) *dir {
 	d := &dir{

@@ -14,7 +14,23 @@ import (
 // listing is what an open directory shows. The cookie of an entry is its inode
 // number, by which it is sorted, so that a listing goes on where it was whatever
 // has come or gone.
-type listing []fuse.DirEntry
+type listing struct {
+	entries []fuse.DirEntry
+	uid     uint32
+	holds   holding // by the user
+}
+
+// entryBytes is what an entry of a listing takes besides its name.
+const entryBytes = 48
+
+func newListing(uid uint32, entries []fuse.DirEntry) listing {
+	slices.SortFunc(entries, func(a, b fuse.DirEntry) int { return cmp.Compare(a.Ino, b.Ino) })
+	l := listing{entries, uid, holding{files: 1}}
+	for _, e := range entries {
+		l.holds.bytes += entryBytes + int64(len(e.Name))
+	}
+	return l
+}
 
 // OpenDir takes the listing.
 func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
@@ -23,17 +39,25 @@ func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fus
 	}
 	settleDoubts(fs.doubtsIn(in))
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
 	d, err := fs.dirLocked(in.NodeId)
 	if err == nil {
 		err = d.mayUseLocked(&in.Caller, mayRead)
 	}
+	var entries []fuse.DirEntry
+	if err == nil {
+		entries = fs.listLocked(d, in.Uid)
+	}
+	fs.mu.Unlock()
 	if err != nil {
 		return fs.status(err)
 	}
-	list := fs.listLocked(d, in.Uid)
-	slices.SortFunc(list, func(a, b fuse.DirEntry) int { return cmp.Compare(a.Ino, b.Ino) })
+	list := newListing(in.Uid, entries)
+	if err := fs.usage.take(list.uid, list.holds); err != nil {
+		return fs.status(err)
+	}
 	out.Fh = in.Unique
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	fs.listings[out.Fh] = list
 	return fuse.OK
 }
@@ -59,8 +83,9 @@ func (fs *FS) doubtsIn(in *fuse.OpenIn) []doubt {
 }
 
 // listLocked lists what a user sees in a directory, but for what is hidden.
-func (fs *FS) listLocked(d *dir, uid uint32) listing {
-	var list listing
+func (fs *FS) listLocked(d *dir, uid uint32) []fuse.DirEntry {
+	var list []fuse.DirEntry
+	now := fs.now()
 	if d == fs.root {
 		list = append(list, fuse.DirEntry{Name: statusDir, Ino: statusNode, Mode: syscall.S_IFDIR})
 	}
@@ -70,7 +95,7 @@ func (fs *FS) listLocked(d *dir, uid uint32) listing {
 		}
 	}
 	for key, n := range d.nodes {
-		if key.uid == uid && d.dirs[key.name] == nil && n.isOpenLocked(fs.now()) {
+		if key.uid == uid && d.dirs[key.name] == nil && n.isOpenLocked(now) {
 			list = append(list, fuse.DirEntry{Name: key.name, Ino: n.id, Mode: syscall.S_IFREG})
 		}
 	}
@@ -84,7 +109,7 @@ func (fs *FS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList
 		return fs.tree.readDir(in, out)
 	}
 	fs.mu.Lock()
-	list := fs.listings[in.Fh]
+	list := fs.listings[in.Fh].entries
 	fs.mu.Unlock()
 	for i, name := range []string{".", ".."} {
 		cookie := uint64(i + 1)
@@ -111,7 +136,9 @@ func (fs *FS) ReleaseDir(in *fuse.ReleaseIn) {
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	list := fs.listings[in.Fh]
 	delete(fs.listings, in.Fh)
+	fs.usage.give(list.uid, list.holds)
 }
 
 // FsyncDir has nothing to do: the names of held files and directories are stored
@@ -279,6 +306,8 @@ func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
 		return nil, syscall.EPERM
 	case to.isWithinLocked(d):
 		return nil, syscall.EINVAL
+	case len(to.pathLocked(m.name))+d.depthLocked() > unix.PathMax:
+		return nil, syscall.ENAMETOOLONG
 	case over != nil && m.flags&unix.RENAME_NOREPLACE != 0:
 		return nil, syscall.EEXIST
 	case over == nil && fs.findLocked(c, to, m.name) != nil:

@@ -217,6 +217,38 @@ func closed(f *opened, st fuse.Status) fuse.Status {
 	return st
 }
 
+// TestDir_Depth: a rename makes no path that mkdir could not make.
+func TestDir_Depth(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1)
+	a, b := u.mustMkdir("a", 0o755), u.mustMkdir("b", 0o755)
+	for range 12 {
+		a = a.mustMkdir(strings.Repeat("a", 199), 0o755)
+		b = b.mustMkdir(strings.Repeat("b", 199), 0o755)
+	}
+	if st := u.move("a", b.dir, "a", 0); st != fuse.Status(syscall.ENAMETOOLONG) {
+		t.Errorf("rename to the depths: %v", st)
+	}
+}
+
+// TestFile_TruncateInherited: who has a descriptor from another user may truncate
+// by it, as "sudo -u user program > file" lets program do.
+func TestFile_TruncateInherited(t *testing.T) {
+	r := newRig(t, Options{})
+	f := r.as(0).mustCreate("f")
+	f.writeAt("x"+line("a"), 0)
+	f.user.uid = 1
+	if st := f.truncate(0); !st.Ok() {
+		t.Errorf("truncate: %v", st)
+	}
+	if st := f.chmod(f.node, 0o777); st != fuse.EPERM {
+		t.Errorf("chmod: %v", st)
+	}
+	f.writeAt(line("b"), 0)
+	f.close()
+	r.wantBodies(line("b"))
+}
+
 // TestFile_Chown: root gives a file another owner to look at; the name stays with
 // the user who made it.
 func TestFile_Chown(t *testing.T) {

@@ -254,13 +254,13 @@ func (u user) list() ([]string, fuse.Status) {
 	if st := u.fs.OpenDir(nil, &in, &out); !st.Ok() {
 		return nil, st
 	}
+	defer u.fs.ReleaseDir(&fuse.ReleaseIn{InHeader: u.header(u.dir), Fh: out.Fh})
 	u.fs.mu.Lock()
 	defer u.fs.mu.Unlock()
 	var names []string
-	for _, e := range u.fs.listings[out.Fh] {
+	for _, e := range u.fs.listings[out.Fh].entries {
 		names = append(names, e.Name)
 	}
-	delete(u.fs.listings, out.Fh)
 	slices.Sort(names)
 	return names, fuse.OK
 }
