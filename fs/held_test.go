@@ -142,6 +142,22 @@ func TestHeld_RenamedWhileOpen(t *testing.T) {
 	}
 }
 
+// TestHeld_OpenedBeforeRename: a file that is opened again while its last RELEASE is
+// under way, and renamed then, is not committed before what has opened it is done.
+func TestHeld_OpenedBeforeRename(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1)
+	u.put(".log", line("a"))
+	f := u.mustOpen(".log", syscall.O_WRONLY|syscall.O_APPEND)
+	if st := u.process(2).rename(".log", "log"); !st.Ok() {
+		t.Fatal(st)
+	}
+	r.fs.finish(r.fs.handle(f.fh).file) // the rest of the first RELEASE
+	f.writeAt(line("b"), 0)
+	f.close()
+	r.wantBodies(line("a") + line("b"))
+}
+
 // TestHeld_RenameRefusesWhatIsNoMessage: its writer is told, and still has it. A
 // file that holds messages too is published, and the rest set aside.
 func TestHeld_RenameRefusesWhatIsNoMessage(t *testing.T) {

@@ -197,11 +197,20 @@ func (fs *FS) finish(f *file) {
 	if err := fs.stageLocked(f); err != nil {
 		fs.lost(f, err)
 	}
-	if !f.held {
+	// A held file may have been opened again since, and renamed then: the last one
+	// to release it commits it.
+	if !f.held && !fs.isWritten(f) {
 		fs.commit(f)
 	}
 	f.mu.Unlock()
 	fs.letGo(f)
+}
+
+// isWritten reports whether a handle may still write to a file.
+func (fs *FS) isWritten(f *file) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return f.writers > 0
 }
 
 // letGo gives up the memory of a file that nobody has open, unless it could not
