@@ -56,9 +56,6 @@ func (t *statusTree) messagePage(dir statusID, route int, after *queue.Place) ([
 		if err != nil {
 			return page, after, err
 		}
-		if after != nil && e.Place == from {
-			continue // the first place of a route is the zero Place
-		}
 		id, name := t.note(dir, route, e)
 		page = append(page, dirent(name, id))
 		after = &e.Place

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -200,8 +201,10 @@ func (r *Route) read(wanted spans) ([]*Lease, error) {
 // corruptMessage stands for a record that cannot be decoded: a dead letter with
 // all that there is.
 func corruptMessage(value []byte, err error) *Message {
+	// The same each time that it is read.
+	sum := sha256.Sum256(value)
 	return &Message{
-		ID:     NewFileID().MessageID(0),
+		ID:     FileID(sum[:16]).MessageID(0),
 		Body:   append([]byte(nil), value...),
 		Reason: "corrupt-record: " + err.Error(),
 	}

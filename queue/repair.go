@@ -94,7 +94,7 @@ func (r *auditRoute) rewrite(b *pebble.Batch) error {
 	}
 	c := r.found
 	// Numbers are not used twice, as far as is known.
-	c.next = max(c.next, r.stored.next)
+	c.next = max(c.next, r.stored.next, firstNumber)
 	c.head = c.next
 	if c.pending.count > 0 {
 		c.head = r.lowest

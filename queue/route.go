@@ -51,8 +51,14 @@ type extent struct {
 
 const tagRouteName = 1 // in the row of kind 'r'
 
+// firstNumber is the number of the first record of a route: 0 would make its Place
+// the one before all.
+const firstNumber = 1
+
 func newRoute(q *Queue, id uint32) *Route {
-	return &Route{q: q, id: id, wake: make(chan struct{}, 1)}
+	r := &Route{q: q, id: id, wake: make(chan struct{}, 1)}
+	r.count.next = firstNumber
+	return r
 }
 
 // Route returns the route of that name and makes it if it is new.
