@@ -68,7 +68,8 @@
 // of its parent has returned. So a FLUSH is not the end of a file. It makes the
 // file durable, as a stage of the queue, and is the ticket that decides its
 // place; the RELEASE, which comes once for an open file description, makes it
-// ready. A FLUSH costs in proportion to the bytes that are new.
+// ready. A FLUSH costs in proportion to the bytes that are new; only in a format
+// in which the file is the message, the message is stored anew.
 //
 // # Names
 //

@@ -30,6 +30,9 @@ type file struct {
 	active atomic.Int64
 	since  atomic.Int64
 
+	// news says that it has been written since it was committed last.
+	news atomic.Bool
+
 	// modified is when it was written last, in nanoseconds; 0 if its times
 	// have been set since.
 	modified atomic.Int64
@@ -250,6 +253,7 @@ func (fs *FS) touch(f *file, offset int64) {
 		f.changed = offset
 	}
 	f.dirty = true
+	f.news.Store(true)
 	f.modified.Store(fs.now().UnixNano())
 	if offset < f.base+int64(f.staged.consumed) {
 		f.staged.restart()

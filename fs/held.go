@@ -127,6 +127,7 @@ func (fs *FS) convert(f *file) error {
 		return err
 	}
 	f.pieces = nil
+	f.news.Store(true) // which may have come before a restart
 	f.active.Store(fs.now().UnixNano())
 	f.since.Store(f.active.Load())
 	return nil

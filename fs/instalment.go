@@ -21,15 +21,17 @@ func (fs *FS) isFull(f *file, n need) bool {
 // instal stages and commits the whole lines of a file.
 func (fs *FS) instal(f *file) error {
 	f.since.Store(fs.now().UnixNano())
-	if err := fs.stageLocked(f); err != nil {
-		return err
-	}
-	if f.staged.consumed == 0 {
+	err := fs.stageLocked(f)
+	switch {
+	case err != nil:
+	case f.staged.consumed == 0:
 		f.newlines = 0 // the ones that were counted have been written over
-		return nil
+	default:
+		f.owed = true
+		err = fs.settle(f)
 	}
-	f.owed = true
-	return fs.settle(f)
+	f.news.Store(err != nil)
+	return err
 }
 
 // settle commits what is staged of whole lines. When the store fails it is not
@@ -62,7 +64,7 @@ func (fs *FS) lingering() []*file {
 	var files []*file
 	for _, h := range fs.handles {
 		f := h.file
-		if h.writer && !f.route.format.Whole() && (f.active.Load() <= quiet || f.since.Load() <= oldest) {
+		if h.writer && f.news.Load() && !f.route.format.Whole() && (f.active.Load() <= quiet || f.since.Load() <= oldest) {
 			files = append(files, f)
 		}
 	}
