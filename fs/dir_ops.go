@@ -2,6 +2,7 @@ package fs
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"syscall"
 
@@ -352,7 +353,8 @@ func (fs *FS) restamp(d *dir) error {
 		return err
 	}
 	for f, label := range labels {
-		if err := fs.relabel(f, label); err != nil {
+		// What has been renamed or unlinked meanwhile has no label any more.
+		if err := fs.relabel(f, label); err != nil && !errors.Is(err, syscall.ENOENT) {
 			return err
 		}
 	}

@@ -149,6 +149,33 @@ func TestGrace_UnknownProcess(t *testing.T) {
 	r.wantBodies(line("a"))
 }
 
+// TestGrace_EndsDuringRename: a name whose grace second ends while it is renamed is
+// there for another, and leaves nothing behind then.
+func TestGrace_EndsDuringRename(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1)
+	u.put("f", line("a"))
+	r.fs.mu.Lock()
+	in := &fuse.RenameIn{InHeader: u.header(rootNode), Newdir: rootNode}
+	m, err := r.fs.planLocked(in, r.fs.root, r.fs.root, "f", "g")
+	r.fs.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.pass(graceTime)
+	m.process = process(u.pid)
+	if err := r.fs.rename(m); err != nil {
+		t.Error(err)
+	}
+	if node, st := u.lookup("g"); !st.Ok() || u.chmod(node, 0o600) != fuse.OK {
+		t.Errorf("lookup of the new name: %v", st)
+	}
+	r.pass(graceTime)
+	if len(r.fs.nodes)+len(r.fs.root.nodes) != 0 {
+		t.Errorf("%d nodes and %d names are kept", len(r.fs.nodes), len(r.fs.root.nodes))
+	}
+}
+
 // TestNode_FlushedButOpen: a name whose file was flushed while it stays open (a
 // shell after "exec 7> f") exists again when the RELEASE should have come.
 func TestNode_FlushedButOpen(t *testing.T) {

@@ -149,6 +149,9 @@ func (fs *FS) checkDecodes(f *file) error {
 func (fs *FS) relabel(f *file, label string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.held || f.ended {
+		return syscall.ENOENT // by another request
+	}
 	old := f.label
 	f.label = label
 	f.active.Store(fs.now().UnixNano())

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -156,6 +157,23 @@ func TestHeld_OpenedBeforeRename(t *testing.T) {
 	f.writeAt(line("b"), 0)
 	f.close()
 	r.wantBodies(line("a") + line("b"))
+}
+
+// TestHeld_PublishedMeanwhile: a rename of its directory finds a file that is not
+// held any more, and leaves it alone.
+func TestHeld_PublishedMeanwhile(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1)
+	u.put(".f", line("a"))
+	f := u.mustOpen(".f", syscall.O_WRONLY|syscall.O_APPEND)
+	if st := u.rename(".f", "f"); !st.Ok() {
+		t.Fatal(st)
+	}
+	if err := r.fs.relabel(r.fs.handle(f.fh).file, "d/.f"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("relabel: %v", err)
+	}
+	r.restart()
+	r.wantBodies(line("a"))
 }
 
 // TestHeld_RenameRefusesWhatIsNoMessage: its writer is told, and still has it. A

@@ -137,7 +137,12 @@ type move struct {
 	key   nameKey
 	label string
 
-	// replaced is what had the name and was held.
+	// process has a grace second for the new name.
+	process process
+
+	// done says that the node has its new name, and replaced is what had that
+	// and was held.
+	done     bool
 	replaced *node
 }
 
@@ -170,11 +175,11 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 	if err != nil || m == nil {
 		return fs.status(err)
 	}
-	p := fs.processOf(in.Pid)
+	m.process = fs.processOf(in.Pid)
 	if m.held == nil {
-		return fs.status(fs.rename(m, p))
+		return fs.status(fs.rename(m))
 	}
-	return fs.status(fs.patiently(func() error { return fs.rename(m, p) }))
+	return fs.status(fs.patiently(func() error { return fs.rename(m) }))
 }
 
 // renameDirsLocked returns the directories of a rename.
@@ -212,8 +217,8 @@ func (fs *FS) planLocked(in *fuse.RenameIn, from, to *dir, oldName, newName stri
 	return &move{node: n, held: n.held, dir: to, key: nameKey{in.Uid, newName}, label: to.pathLocked(newName)}, nil
 }
 
-// rename moves a node. For a grace second the process may use the new name.
-func (fs *FS) rename(m *move, p process) error {
+// rename moves a node.
+func (fs *FS) rename(m *move) error {
 	var err error
 	switch {
 	case m.held == nil:
@@ -228,8 +233,6 @@ func (fs *FS) rename(m *move, p process) error {
 	}
 	fs.mu.Lock()
 	fs.moveLocked(m)
-	fs.graceLocked(m.node, p)
-	fs.dropIfEndedLocked(m.node) // if we do not know whose grace second it is
 	fs.mu.Unlock()
 	if m.replaced != nil {
 		if err := fs.unlinkHeld(m.replaced, m.dir, m.key); err != nil {
@@ -240,15 +243,20 @@ func (fs *FS) rename(m *move, p process) error {
 	return nil
 }
 
-// moveLocked gives the node its new name.
+// moveLocked gives the node its new name, which the process may use for a grace
+// second.
 func (fs *FS) moveLocked(m *move) {
-	if m.node.named && m.node.dir == m.dir && m.node.key == m.key {
-		return // publish has done it
+	if m.done {
+		return // by publish
 	}
+	m.done = true
+	fs.nodes[m.node.id] = m.node // it may have ended meanwhile
 	if old := m.dir.nodes[m.key]; old != nil && old.held != nil {
 		m.replaced = old
 	}
 	fs.nameLocked(m.node, m.dir, m.key)
+	fs.graceLocked(m.node, m.process)
+	fs.dropIfEndedLocked(m.node) // if we do not know which process it is
 }
 
 // Mknod makes nothing: what is no file is no message. The rest is refused too,
