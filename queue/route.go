@@ -57,7 +57,7 @@ const firstNumber = 1
 
 func newRoute(q *Queue, id uint32) *Route {
 	r := &Route{q: q, id: id, wake: make(chan struct{}, 1)}
-	r.count.next = firstNumber
+	r.count.next, r.cursor = firstNumber, firstNumber
 	return r
 }
 
