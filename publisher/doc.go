@@ -11,6 +11,9 @@
 //   - P3: a message that cannot be sent is a dead letter with its reason and
 //     costs the others no more than a repeat with the same ID. Proven by
 //     TestPublisher_InvalidIsDeadLetter and TestPublisher_CulpritStandsAlone.
+//     So is one that makes our code panic, by TestPublisher_PanicIsDeadLetter;
+//     what ends the process without a panic is not told from other ends, as a
+//     count before each try would be a write for each message.
 //   - P4: it goes on trying for as long as the broker is away, with a random
 //     wait that grows to RetryMax and is there before the first attempt, too.
 //     Proven by TestPublisher_KeepsDialling, TestBackoff_Spans and, for many

@@ -264,3 +264,27 @@ func TestPublisher_Abort(t *testing.T) {
 		t.Errorf("after the stop: %+v, %v", q, err)
 	}
 }
+
+// TestPublisher_PanicIsDeadLetter: a message that makes our code panic is set
+// aside, ends neither the process nor the others, and does not come again (B19).
+func TestPublisher_PanicIsDeadLetter(t *testing.T) {
+	b := &broker{}
+	b.on = func(s *scripted, p Publication) error {
+		if strings.HasSuffix(string(p.Message.ID), "-7") {
+			panic("poison")
+		}
+		s.say(Verdict{Tag: p.Tag, Outcome: Confirmed})
+		return nil
+	}
+	r := newRig(t, b, Options{Window: 16})
+	ids := r.append(40)
+	r.untilEmpty()
+	for m, err := range r.route.Dead() {
+		if err != nil || m.ID != ids[6] || m.Reason != "panic: poison" {
+			t.Errorf("dead letter %+v, %v", m, err)
+		}
+	}
+	if s := r.p.Stats(); s.ConfirmedTotal < 39 || s.InvalidTotal != 1 || s.SessionsTotal != 2 {
+		t.Errorf("stats are %+v", s)
+	}
+}

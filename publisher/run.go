@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -164,10 +165,7 @@ func (r *run) sendOne(l *queue.Lease) error {
 		return err
 	}
 	tag := r.takeOff(l)
-	err := r.session.Publish(Publication{
-		Tag: tag, Exchange: r.p.exchanges.of(l.Message),
-		Key: r.p.opts.routingKey(l.Message), Message: l.Message,
-	})
+	err := r.hand(l, tag)
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {
 		return err
@@ -175,7 +173,27 @@ func (r *run) sendOne(l *queue.Lease) error {
 	r.land(tag)
 	r.p.window.release(1)
 	r.p.window.acquit(1)
-	return r.p.settle(flight{lease: l}, Invalid, invalid.Reason)
+	failed := r.p.settle(flight{lease: l}, Invalid, invalid.Reason)
+	if failed == nil && err != error(invalid) {
+		failed = err // the session is broken as well
+	}
+	return failed
+}
+
+// hand gives a message to the session. One that makes our code panic must not do
+// so again after each restart: it is invalid, and the session is not to be
+// trusted any more.
+func (r *run) hand(l *queue.Lease, tag uint64) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.p.opts.Logger.Error("panic", "id", l.ID, "cause", cause, "stack", string(debug.Stack()))
+			err = fmt.Errorf("publish %s: %w", l.ID, &InvalidError{Reason: fmt.Sprintf("panic: %v", cause)})
+		}
+	}()
+	return r.session.Publish(Publication{
+		Tag: tag, Exchange: r.p.exchanges.of(l.Message),
+		Key: r.p.opts.routingKey(l.Message), Message: l.Message,
+	})
 }
 
 // screen settles a message that is not to be published to the exchange that it
