@@ -12,9 +12,8 @@ import (
 // maxNamed bounds the exchanges that are remembered as missing or refused.
 const maxNamed = 1024
 
-// exchanges decides to which exchange a message goes. Only the settling
-// goroutine of a session and, when that has ended, Run use it after takeOff;
-// the lock is the Publisher's.
+// exchanges decides to which exchange a message goes. Only the goroutine of Run
+// uses it.
 type exchanges struct {
 	own     []string
 	code    func(*queue.Message) int // which of several, modulo their number

@@ -163,6 +163,35 @@ func TestPublisher_NamedExchangeMissing(t *testing.T) {
 	}
 }
 
+// TestRun_Accused: of the exchanges in flight for which the broker's words fit it
+// is the longest, wherever it stands.
+func TestRun_Accused(t *testing.T) {
+	const trick = "xs_example' in vhost '/"
+	r := &run{p: &Publisher{exchanges: exchanges{own: []string{"xs_example"}}}}
+	var f *Fault
+	for _, c := range []struct {
+		said   string
+		flying []string
+		want   string
+	}{
+		{"xs_example", []string{"", "other", trick}, "xs_example"},
+		{trick, []string{"", "other", trick}, trick},
+		{trick, []string{trick, ""}, trick},
+		{"third", []string{"", "other"}, ""},
+	} {
+		var flying []*queue.Lease
+		for _, e := range c.flying {
+			flying = append(flying, &queue.Lease{Message: &queue.Message{Exchange: e}})
+		}
+		if !errors.As(lazyFault(c.said), &f) {
+			t.Fatal("no fault")
+		}
+		if got, about := r.accused(f, flying); got != c.want || about != (c.want != "") {
+			t.Errorf("%s of %q: got %q, want %q", c.said, c.flying, got, c.want)
+		}
+	}
+}
+
 // TestPublisher_RefusedKeyStandsAlone: what the broker refuses without a word
 // of an exchange is searched for, and delayed alone.
 func TestPublisher_RefusedKeyStandsAlone(t *testing.T) {

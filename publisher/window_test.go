@@ -51,6 +51,9 @@ func TestWindow_Rejected(t *testing.T) {
 		if n, _ := w.size(); n != 4 {
 			t.Errorf("after three confirms the window is %d, want 4", n)
 		}
+		if n, _ := w.take(100); n != 1 {
+			t.Errorf("took %d while the window is low, want one at a time", n)
+		}
 		if until := w.rejected(time.Now(), 0); time.Until(until) != 250*time.Millisecond {
 			t.Errorf("the pause after a confirm is %s", time.Until(until))
 		}
