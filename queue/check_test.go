@@ -216,7 +216,7 @@ func TestCheck_ManyProblems(t *testing.T) {
 	change(t, fs, func(t *testing.T, db *pebble.DB) {
 		b := db.NewBatch()
 		for seq := range uint64(n) {
-			if err := b.Set(seqKey(kindMessage, 1, seq), fmt.Append(nil, seq), nil); err != nil {
+			if err := b.Set(seqKey(kindMessage, 1, firstNumber+seq), fmt.Append(nil, seq), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
