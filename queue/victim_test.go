@@ -196,7 +196,8 @@ func (v *victim) survey(t testing.TB, name string) {
 	t.Logf("%s: %d rows in %d tables and %d logs", name, len(v.rows), len(l.tables), len(l.logs))
 }
 
-// files lists the files of the store, with their content.
+// files lists the files of the store, with their content. A queue that is open may
+// delete some meanwhile.
 func files(t testing.TB, fs vfs.FS, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -206,10 +207,12 @@ func files(t testing.TB, fs vfs.FS, dir string) map[string]string {
 	}
 	for _, name := range names {
 		path := fs.PathJoin(dir, name)
-		if info, err := fs.Stat(path); err != nil {
-			t.Fatal(err)
-		} else if info.IsDir() {
+		info, err := fs.Stat(path)
+		if errors.Is(err, os.ErrNotExist) || err == nil && info.IsDir() {
 			continue
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		out[name] = contentOf(t, fs, path)
 	}
