@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(writerEnv); spec != "" {
 		os.Exit(runWriter(spec))
 	}
+	if run := roles[os.Getenv(roleEnv)]; run != nil {
+		os.Exit(run(os.Args[1:]))
+	}
 	os.Exit(runTests(m))
 }
 

@@ -185,8 +185,13 @@ type statusJSON struct {
 	}
 	FS struct {
 		OpenFiles             int    `json:"open_files"`
+		HeldFiles             int    `json:"held_files"`
 		IngestedFilesTotal    uint64 `json:"ingested_files_total"`
 		IngestedMessagesTotal uint64 `json:"ingested_messages_total"`
+		IngestedPartialTotal  uint64 `json:"ingested_partial_total"`
+		IngestErrorsTotal     uint64 `json:"ingest_errors_total"`
+		PanicsTotal           uint64 `json:"panics_total"`
+		UnknownEndings        uint64 `json:"unknown_endings_total"`
 	}
 }
 
