@@ -28,6 +28,8 @@ type spool struct {
 	stderr *output
 	log    *os.File // instead of stderr, if not nil
 	exited chan struct{}
+
+	checked int // how much of what was published has been looked at
 }
 
 // output collects what a process prints.
@@ -223,6 +225,12 @@ func (s *spool) untilIngested(messages uint64) {
 		st := s.status()
 		return st.FS.OpenFiles == 0 && st.Queue.Staged == 0 && st.FS.IngestedMessagesTotal >= messages
 	})
+}
+
+// untilClosed waits until no file is open. Some may be held.
+func (s *spool) untilClosed() {
+	s.t.Helper()
+	s.until("without an open file", func() bool { return s.status().FS.OpenFiles == 0 })
 }
 
 // untilSent waits until nothing is left to publish.

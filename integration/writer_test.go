@@ -23,6 +23,7 @@ type writerSpec struct {
 	Writer int
 	Files  int  // at least
 	Retry  bool // a file that fails is written again, as another attempt
+	Temp   bool // a file has a temporary name first
 }
 
 // writerReport is what a writer did.
@@ -99,7 +100,11 @@ func writeFile(spec writerSpec, n int) (attempt int, took time.Duration, err err
 }
 
 func writeOnce(spec writerSpec, n, attempt int) error {
-	name := filepath.Join(spec.Dir, fmt.Sprintf("post_retry.node1.%d.%d", os.Getpid(), n))
+	name := filepath.Join(spec.Dir, fmt.Sprintf("post_retry.node1.%d.%d.%d", os.Getpid(), n, attempt))
+	final := name
+	if spec.Temp {
+		name += ".tmp"
+	}
 	// O_EXCL would hide nothing: it makes sure that no other file has the name.
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
 	if err != nil {
@@ -108,6 +113,9 @@ func writeOnce(spec writerSpec, n, attempt int) error {
 	_, err = fmt.Fprintf(f, `{"pubTime": "20261130T070000.000", "baseUrl": "http://node1", "relPath": "%s"}`+"\n", attemptPath(spec.Writer, n, attempt))
 	if e := f.Close(); err == nil {
 		err = e
+	}
+	if err == nil && spec.Temp {
+		err = os.Rename(name, final)
 	}
 	return err
 }
@@ -123,14 +131,21 @@ type writers struct {
 // startWriters starts count processes.
 func startWriters(t testing.TB, dir string, count, files int, retry bool) *writers {
 	t.Helper()
+	return startWritersOf(t, count, writerSpec{Dir: dir, Files: files, Retry: retry})
+}
+
+// startWritersOf starts count processes that do what spec says.
+func startWritersOf(t testing.TB, count int, spec writerSpec) *writers {
+	t.Helper()
 	w := &writers{t: t, reports: make([]writerReport, count)}
 	for i := range count {
-		spec, err := json.Marshal(writerSpec{Dir: dir, Writer: i, Files: files, Retry: retry})
+		spec.Writer = i
+		text, err := json.Marshal(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), writerEnv+"="+string(spec))
+		cmd.Env = append(os.Environ(), writerEnv+"="+string(text))
 		stderr := &output{}
 		cmd.Stderr = stderr
 		in, err := cmd.StdinPipe()
