@@ -177,10 +177,38 @@ func (m *model) redrive() {
 	if err := r.Purge(e.state, e.Place); !errors.Is(err, ErrNotFound) {
 		m.t.Fatalf("purge of what is gone: %v, want %v", err, ErrNotFound)
 	}
+	m.redriven = &redriven{r.name, e.Entry, m.order[e.ID]}
 	m.clock++
 	m.order[e.ID] = m.clock
 	// If a crash undoes it, it is set aside still.
 	m.committed[e.ID].dead, m.committed[e.ID].refused = false, true
+}
+
+// redriven is a message that the last operation has let go again, and its place
+// in the order before.
+type redriven struct {
+	route string
+	Entry
+	order int
+}
+
+// undoRedrive finds out whether a crash has left a message that was redriven in its
+// old place: set aside, or, if that was not synced, ready or delayed.
+func (m *model) undoRedrive(was *redriven) {
+	r, err := m.q.Route(was.route)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, state := range []State{Pending, Delayed, Dead, Partial} {
+		for e, err := range r.Entries(state, Place{}) {
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			if e.ID == was.ID && e.Place.Seq == was.Place.Seq {
+				m.order[e.ID] = was.order
+			}
+		}
+	}
 }
 
 func (m *model) append() {
