@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -63,7 +64,9 @@ const urgentFiles = 100
 // to preempt goroutines, 1,000 times a second. A call that fails is reported, EINTR
 // too.
 func runUrgent(args []string) int {
-	stop := make(chan struct{})
+	// The signal must come to the thread that waits for the file system.
+	runtime.LockOSThread()
+	writer, stop := unix.Gettid(), make(chan struct{})
 	defer close(stop)
 	go func() {
 		every := time.NewTicker(time.Millisecond)
@@ -71,7 +74,7 @@ func runUrgent(args []string) int {
 		for {
 			select {
 			case <-every.C:
-				unix.Kill(os.Getpid(), unix.SIGURG)
+				unix.Tgkill(os.Getpid(), writer, unix.SIGURG)
 			case <-stop:
 				return
 			}
