@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/time/rate"
 )
 
 // FS is the file system. Its methods in the files *_ops.go are called by the
@@ -44,6 +45,10 @@ type FS struct {
 	dead     atomic.Uint64
 	partial  atomic.Uint64
 	repeated atomic.Uint64
+
+	// asideLog bounds what is logged, unlogged counts what is not.
+	asideLog *rate.Limiter
+	unlogged atomic.Uint64
 	unknown  atomic.Uint64
 	errors   atomic.Uint64
 	panics   atomic.Uint64
@@ -91,6 +96,7 @@ func New(opts Options) (*FS, error) {
 	}
 	fs := &FS{
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
+		asideLog:      rate.NewLimiter(asideLogRate, asideLogBurst),
 		opts:          opts,
 		started:       time.Now(),
 		now:           time.Now,

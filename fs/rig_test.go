@@ -47,7 +47,9 @@ func newRig(t testing.TB, opts Options) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	opts := r.opts
-	opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
 	q, stages, err := queue.Open(r.store, queue.Options{Logger: opts.Logger})
 	if err != nil {
 		r.t.Fatal(err)

@@ -256,10 +256,27 @@ func (fs *FS) count(f *file, c counts) {
 	fs.partial.Add(uint64(c.partial))
 	fs.repeated.Add(uint64(c.repeated))
 	if c.dead+c.partial > 0 {
-		fs.opts.Logger.Warn("set aside", "file", f.label, "uid", f.uid, "id", f.stage.File(),
-			"dead", c.dead, "partial", c.partial, "first", c.reason)
+		fs.logAside(f, c)
 	}
 }
+
+// logAside logs that something of a file was set aside: a number of files a second,
+// since a user can make any number of such files.
+func (fs *FS) logAside(f *file, c counts) {
+	if !fs.asideLog.Allow() {
+		fs.unlogged.Add(1)
+		return
+	}
+	fs.opts.Logger.Warn("set aside", "file", f.label, "uid", f.uid, "id", f.stage.File(),
+		"dead", c.dead, "partial", c.partial, "first", c.reason, "files_not_logged", fs.unlogged.Swap(0))
+}
+
+// How many files of which something was set aside are logged: this many a second,
+// and at once.
+const (
+	asideLogRate  = 2
+	asideLogBurst = 50
+)
 
 // lost reports an error that no writer will see.
 func (fs *FS) lost(f *file, err error) {
