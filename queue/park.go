@@ -149,6 +149,7 @@ func (r *Route) adoptLocked(now *Route) {
 // left, or, if one failed, perhaps what that one wanted.
 func (s *Stage) adoptLocked(now *Stage) {
 	s.extents, s.entries, s.content, s.ticket = now.extents, now.entries, now.content, now.ticket
+	s.going = nil
 	s.info.Committed = now.info.Committed
 	for _, e := range s.extents {
 		e.stage = s

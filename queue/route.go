@@ -45,7 +45,7 @@ type Route struct {
 // extent is the range of numbers that one Put of a stage took.
 type extent struct {
 	span
-	stage *Stage // nil for an Append that waits for the disk
+	stage *Stage // nil for an Append, or for what a stage gives up: Lease waits for the disk
 	since time.Time
 }
 

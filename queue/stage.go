@@ -35,6 +35,7 @@ type Stage struct {
 	infoNew bool      // the row does not say so yet
 	extents []*extent // the extent at index i has the row of chunk i
 	entries int
+	going   []*extent // what was cut, until it is on disk that it is
 	content content
 	ticket  uint64 // the first number of the last Put
 	ended   bool
@@ -125,7 +126,7 @@ func (s *Stage) PutPieces(keep int, pieces iter.Seq[[]Message]) error {
 		err = s.admit(values, cut.removed.all())
 	}
 	if err == nil {
-		err = s.q.await(s.put(b, cut, values))
+		err = s.gone(s.q.await(s.put(b, cut, values)))
 	}
 	if err != nil {
 		return fmt.Errorf("stage %q: %w", s.info.File, err)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -72,21 +73,44 @@ func (s *Stage) cutChunk(b *pebble.Batch, chunk uint32, left span) error {
 	return b.Set(chunkKey(s.file, chunk), encodeChunk(left), nil)
 }
 
-// cutLocked makes the change of c to the tables in memory.
+// cutLocked makes the change of c to the tables in memory. Until the batch is
+// applied the rows are still there, so that the numbers are those of an extent
+// which Lease waits for, see gone.
 func (s *Stage) cutLocked(c cutting) {
 	for i, from := range s.cutPoints(c.keep) {
 		e := s.extents[i]
+		going := &extent{span: span{from, e.hi}, since: e.since}
 		if from == e.lo {
 			s.route.dropExtentLocked(e, false)
 			s.extents = s.extents[:i]
-			continue
+		} else {
+			e.hi = from
 		}
-		e.hi = from
+		if going.hi > s.route.cursor {
+			s.route.addExtentLocked(going)
+			s.going = append(s.going, going)
+		}
 	}
 	s.entries = c.keep
 	s.content.sub(c.removed)
 	s.route.count.staged.sub(c.removed.all())
 	s.q.chargeLocked(s.info.UID, tally{}, c.removed.all())
+}
+
+// gone lets Lease pass over the numbers that a cut has removed. After a fault
+// they stay until the tables are made anew: perhaps the rows are still there.
+func (s *Stage) gone(err error) error {
+	if len(s.going) == 0 || errors.Is(err, ErrFault) {
+		return err
+	}
+	s.q.mu.Lock()
+	for _, e := range s.going {
+		s.route.dropExtentLocked(e, false)
+	}
+	s.going = nil
+	s.q.mu.Unlock()
+	s.route.signal()
+	return err
 }
 
 func encodeChunk(sp span) []byte {

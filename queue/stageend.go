@@ -59,7 +59,7 @@ func (s *Stage) tryEnd(discard bool) error {
 	}
 	w, err := s.submitEnd(b, discard, c)
 	if discard {
-		return s.q.await(w, err)
+		return s.gone(s.q.await(w, err))
 	}
 	// Nobody waits for a commit: if it is lost, the stage is there again.
 	err = s.q.leave(w, err)
