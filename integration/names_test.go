@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -57,24 +58,31 @@ func TestMount_OddNames(t *testing.T) {
 // TestMount_ManyOpen: many files are open at once; they are listed and counted,
 // and all are published.
 func TestMount_ManyOpen(t *testing.T) {
+	// More processes than one, since few may have 100,000 descriptors.
+	const perProcess = 10_000
 	count := times(2000, 100_000)
 	s := newSpool(t, plainBinary, deadBroker, "--exchange", "x")
 	s.start()
-	cmd := self("many", s.dir, strconv.Itoa(count))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Errorf("the writer said %q, %v", line, err)
+	var stop []io.Closer
+	var wait []func() error
+	for from := 0; from < count; from += perProcess {
+		cmd := self("many", s.dir, strconv.Itoa(from), strconv.Itoa(min(from+perProcess, count)))
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stop, wait = append(stop, in), append(wait, cmd.Wait)
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Errorf("the writer said %q, %v", line, err)
+		}
 	}
 	if got := s.status().FS.OpenFiles; got != count {
 		t.Errorf("%d files are open, want %d", got, count)
@@ -83,9 +91,13 @@ func TestMount_ManyOpen(t *testing.T) {
 		t.Errorf("the mount lists %d names, want %d", got, count+1)
 	}
 	t.Logf("with %d open files the daemon has %s", count, s.resident())
-	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
+	for _, in := range stop {
+		in.Close()
+	}
+	for _, wait := range wait {
+		if err := wait(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.untilIngested(uint64(count))
 	if got := s.status(); got.Queue.Ready != uint64(count) || got.Queue.Dead != 0 {
@@ -111,17 +123,16 @@ func (s *spool) resident() string {
 // runMany opens many files, writes to each, and closes them when standard input
 // ends.
 func runMany(args []string) int {
-	count, err := strconv.Atoi(args[1])
+	from, err := strconv.Atoi(args[1])
 	if err != nil {
 		return 1
 	}
-	limit := unix.Rlimit{Cur: uint64(count) + 100, Max: uint64(count) + 100}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	to, err := strconv.Atoi(args[2])
+	if err != nil {
 		return 1
 	}
 	var fds []int
-	for i := range count {
+	for i := from; i < to; i++ {
 		fd, err := unix.Open(fmt.Sprintf("%s/f%d", args[0], i), unix.O_CREAT|unix.O_WRONLY, 0o644)
 		if err == nil {
 			_, err = unix.Write(fd, []byte(numbered("many", i)+"\n"))
