@@ -76,7 +76,8 @@ type modelFile struct {
 	lines                          []string
 	staged                         []string // what is promised
 	base                           int      // lines that are published
-	active, since                  time.Time
+	news                           bool
+	active, since                  time.Time // of news
 	writers                        int
 }
 
@@ -253,6 +254,7 @@ func (m *model) write(t *rapid.T) {
 		return
 	}
 	m.check("write", st, fuse.OK)
+	m.touch(f)
 	if at == len(f.lines) {
 		f.lines = append(f.lines, text)
 	} else {
@@ -272,7 +274,17 @@ func (m *model) truncate(t *rapid.T) {
 		return
 	}
 	m.check("truncate", st, fuse.OK)
+	if to < len(f.lines) {
+		m.touch(f)
+	}
 	f.lines = f.lines[:to:to]
+}
+
+// touch notes that a file has something to be committed.
+func (m *model) touch(f *modelFile) {
+	if !f.news {
+		f.news, f.active, f.since = true, m.now(), m.now()
+	}
 }
 
 func (m *model) read(t *rapid.T) {
@@ -402,7 +414,7 @@ func (m *model) rename(t *rapid.T) {
 		f.active = m.now()
 		return
 	default:
-		n.held, f.held = nil, false
+		n.held, f.held, f.news = nil, false, true
 		m.stage(f)
 		f.since = m.now()
 		if f.writers == 0 {
@@ -431,8 +443,8 @@ func (m *model) pass(t *rapid.T) {
 	for _, h := range m.handles {
 		f := h.file
 		quiet := m.now().Sub(f.active) >= 5*time.Second || m.now().Sub(f.since) >= maxQuiet*5*time.Second
-		if h.writer && !f.held && !f.ended && !f.abandoned && quiet {
-			f.since = m.now()
+		if h.writer && f.news && !f.held && !f.ended && !f.abandoned && quiet {
+			f.news, f.since = false, m.now()
 			m.stage(f)
 			m.publish(f)
 			f.base = len(f.lines)
