@@ -234,21 +234,24 @@ func (e *engine) awaitApplied(g *group) error {
 	return nil
 }
 
-// nudge applies what is pending, or leaves it to whoever is applying.
+// nudge applies what is pending if nobody waits for it, or leaves it to whoever is
+// applying. A group with a waiter is left to that one: it is to grow until the
+// group before it is on the disk.
 func (e *engine) nudge() {
-	for e.hasPending() && e.committing.TryLock() {
+	for e.isLeft() && e.committing.TryLock() {
 		e.drain()
 		e.committing.Unlock()
 	}
 }
 
-func (e *engine) hasPending() bool {
+// isLeft reports whether something is pending that nobody has to wait for.
+func (e *engine) isLeft() bool {
 	if e.hasFailed() {
 		return false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.pending != nil
+	return e.pending != nil && e.pending.waiter == nil
 }
 
 // drain applies what is pending. The caller holds committing.
