@@ -275,6 +275,7 @@ func TestMount_BrokerKilledUnderLoad(t *testing.T) {
 		}
 		s.until("aware of the loss", func() bool { return s.link().State == "waiting" })
 		startBroker(t, node)
+		s.sh(`echo retry > $M/.status/ctl`) // or each round waits for the backoff
 		reports := w.finish()
 		s.untilSent()
 		got, err := q.Drain(limit(t, time.Minute))
