@@ -26,7 +26,7 @@ var owners = map[string][]string{
 	"github.com/hanwen/go-fuse/v2":     {"spoolfs/fs"},
 	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit"},
 	"github.com/alecthomas/kong":       {"spoolfs/cmd/spoolfs"},
-	"golang.org/x/time":                {"spoolfs/publisher"},
+	"golang.org/x/time":                {"spoolfs/publisher", "spoolfs/fs"}, // a limiter each, in no signature
 }
 
 // TestLayout compares the imports with the design.
