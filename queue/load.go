@@ -138,7 +138,7 @@ func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) error {
 		}
 		return failed
 	})
-	if failed != nil {
+	if failed != nil && failed != errStop {
 		return err
 	}
 	return q.engine.condemn(err)
