@@ -253,12 +253,13 @@ func (fs *FS) touch(f *file, offset int64) {
 		f.changed = offset
 	}
 	f.dirty = true
-	if now := fs.now().UnixNano(); !f.news.Swap(true) {
+	now := fs.now().UnixNano()
+	if !f.news.Swap(true) {
 		// What is new has the whole linger time before it.
 		f.active.Store(now)
 		f.since.Store(now)
 	}
-	f.modified.Store(fs.now().UnixNano())
+	f.modified.Store(now)
 	if offset < f.base+int64(f.staged.consumed) {
 		f.staged.restart()
 		f.seen.Forget(f.staged.lines)

@@ -23,11 +23,16 @@ func (r *Route) Append(ms []Message) error {
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.name, err)
 	}
+	r.ready(e)
+	return nil
+}
+
+// ready lets Lease hand out what was appended, now that it is applied.
+func (r *Route) ready(e *extent) {
 	r.q.mu.Lock()
 	r.dropExtentLocked(e, true)
 	r.q.mu.Unlock()
 	r.signal()
-	return nil
 }
 
 // submitAppend submits the batch. The numbers are those of an extent until they

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -329,7 +328,7 @@ func (a *audit) judgeRoutes() {
 func recoveredName(taken map[string]uint32, id uint32) string {
 	name := fmt.Sprintf("recovered-%d", id)
 	for _, used := taken[name]; used; _, used = taken[name] {
-		name += strings.Repeat("-", 1)
+		name += "-"
 	}
 	return name
 }

@@ -175,10 +175,7 @@ func (c *checker) repair(exists bool) error {
 			return err
 		}
 	}
-	q := &Queue{
-		dir: c.dir, opts: c.opts.Options, done: make(chan struct{}), faults: make(chan struct{}, 1),
-		routes: map[string]*Route{}, stages: map[FileID]*Stage{}, charged: map[uint32]bool{},
-	}
+	q := newQueue(c.dir, c.opts.Options)
 	if err := q.load(); err != nil {
 		return err
 	}

@@ -22,10 +22,7 @@ func (r *Route) AckThen(l *Lease, next *Route, follow Message) error {
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("follow up in route %q: %w", next.name, err)
 	}
-	next.q.mu.Lock()
-	next.dropExtentLocked(e, true)
-	next.q.mu.Unlock()
-	next.signal()
+	next.ready(e)
 	return nil
 }
 

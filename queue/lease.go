@@ -184,11 +184,8 @@ func (r *Route) read(wanted spans) ([]*Lease, error) {
 	for _, sp := range wanted {
 		lo, hi := seqKey(kindMessage, r.id, sp.lo), seqKey(kindMessage, r.id, sp.hi)
 		err := r.q.eachRow(lo, hi, func(key, value []byte) error {
-			m, err := decodeRecord(value)
-			if err != nil {
-				m = corruptMessage(value, err)
-			}
-			leases = append(leases, &Lease{Message: m, route: r, seq: lastUint64(key), bytes: uint64(len(value))})
+			found := decodeRow(key, value)
+			leases = append(leases, &Lease{Message: found.Message, route: r, seq: found.Place.Seq, bytes: found.bytes})
 			return nil
 		})
 		if err != nil {

@@ -94,10 +94,7 @@ func (r *Route) replace(state State, read func() ([]row, error), by substitute) 
 		return 0, err
 	}
 	if e != nil {
-		r.q.mu.Lock()
-		r.dropExtentLocked(e, true)
-		r.q.mu.Unlock()
-		r.signal()
+		r.ready(e)
 	}
 	return n, nil
 }

@@ -64,15 +64,20 @@ func Open(dir string, opts Options) (*Queue, []*Stage, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open store %q: %w", dir, err)
 	}
-	q := &Queue{
-		dir: dir, opts: opts, done: make(chan struct{}), faults: make(chan struct{}, 1),
-		routes: map[string]*Route{}, stages: map[FileID]*Stage{}, charged: map[uint32]bool{},
-	}
+	q := newQueue(dir, opts)
 	if err := q.open(exists); err != nil {
 		return nil, nil, fmt.Errorf("open store %q: %w", dir, err)
 	}
 	q.background.Go(q.keepOpen)
 	return q, q.openStages(), nil
+}
+
+// newQueue returns a queue that has taken up nothing yet.
+func newQueue(dir string, opts Options) *Queue {
+	return &Queue{
+		dir: dir, opts: opts, done: make(chan struct{}), faults: make(chan struct{}, 1),
+		routes: map[string]*Route{}, stages: map[FileID]*Stage{}, charged: map[uint32]bool{},
+	}
 }
 
 func (q *Queue) open(exists bool) (err error) {
