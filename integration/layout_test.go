@@ -12,7 +12,8 @@ import (
 var arrows = map[string][]string{
 	"spoolfs/queue":              {},
 	"spoolfs/fs/ingest":          {"spoolfs/queue"},
-	"spoolfs/fs":                 {"spoolfs/fs/ingest", "spoolfs/queue"},
+	"spoolfs/fs/device":          {},
+	"spoolfs/fs":                 {"spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/queue"},
 	"spoolfs/publisher":          {"spoolfs/queue"},
 	"spoolfs/publisher/amqp":     {"spoolfs/publisher", "spoolfs/queue"},
 	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/ingest", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
