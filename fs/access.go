@@ -20,7 +20,7 @@ import (
 //   - Only root changes the owner of something, and that of a file only for
 //     show: the name stays with the user who made it.
 //   - Of the status tree, numbers are for everybody, and contents and commands
-//     for root and a group.
+//     for root, a group, and the user whose daemon it is.
 
 // The bits of a mode, for one class of users.
 const (
@@ -121,9 +121,10 @@ func (t *statusTree) isPublic(id statusID) bool {
 	return false
 }
 
-// isOperator reports whether a caller is root or in the group of the operators.
+// isOperator reports whether a caller is root, the user who runs the daemon and
+// could do as much with the store, or in the group of the operators.
 func (t *statusTree) isOperator(c *fuse.Caller) bool {
-	return c.Uid == 0 || t.fs.opts.StatusGroup != 0 && inGroup(c, t.fs.opts.StatusGroup)
+	return c.Uid == 0 || c.Uid == uint32(os.Geteuid()) || t.fs.opts.StatusGroup != 0 && inGroup(c, t.fs.opts.StatusGroup)
 }
 
 // statusMode is the mode of a node, as ls shows it.

@@ -73,12 +73,17 @@ type StatusFile struct {
 	Private bool
 }
 
-// Command is something that an operator can ask for.
+// Command is something that an operator can ask for. It has Run or Begin.
 type Command struct {
 	Help string // a line for people
 
 	// Run does it. It must not wait.
 	Run func() error
+
+	// Begin begins it with what stands behind its word on the line, for the
+	// user uid. It must not wait, and EINVAL says that it does not understand
+	// the arguments.
+	Begin func(args []string, uid uint32) error
 }
 
 func (o *Options) ensureDefaults() {

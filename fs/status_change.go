@@ -52,6 +52,8 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 			if route.queue != t.routes[id.route] {
 				return nil, fmt.Errorf("move %q: not a directory of its route: %w", oldName, syscall.EPERM)
 			}
+			t.fs.large <- struct{}{}
+			defer func() { <-t.fs.large }()
 			return t.revive(id, e, route.format)
 		})
 	})
@@ -139,8 +141,6 @@ func (t *statusTree) revive(id statusID, e queue.Entry, format ingest.Format) ([
 // numbers, and so the messages the IDs, that they would have had in the file.
 // As with a held file, nothing is refused that has a message in it.
 func (t *statusTree) decodeAnew(m *queue.Message, format ingest.Format) ([]queue.Message, error) {
-	t.fs.large <- struct{}{}
-	defer func() { <-t.fs.large }()
 	found := format.Decode(m.Body, ingest.Position{
 		Line: int(max(m.Line, 1)) - 1, File: m.ID.File(), Seen: new(ingest.Seen),
 	})

@@ -118,8 +118,12 @@ func TestStatusTree_Control(t *testing.T) {
 		"one":  {Help: "does one", Run: func() error { ran = append(ran, "one"); return nil }},
 		"two":  {Help: "does two", Run: func() error { ran = append(ran, "two"); return nil }},
 		"fail": {Help: "fails", Run: func() error { return failure }},
+		"with": {Help: "takes arguments", Begin: func(args []string, uid uint32) error {
+			ran = append(ran, fmt.Sprint("with ", strings.Join(args, " ")))
+			return nil
+		}},
 	}})
-	if got, want := r.content("ctl"), "fail fails\none does one\ntwo does two\n"; got != want {
+	if got, want := r.content("ctl"), "fail fails\none does one\ntwo does two\nwith takes arguments\n"; got != want {
 		t.Errorf("ctl shows %q", got)
 	}
 	f, st := r.as(0).openNode(r.mustPath("ctl").NodeId, syscall.O_WRONLY)
@@ -129,6 +133,7 @@ func TestStatusTree_Control(t *testing.T) {
 	defer f.release()
 	for text, want := range map[string]fuse.Status{
 		"one\n": fuse.OK, "two one": fuse.OK, "two nonsense": fuse.EINVAL, "fail\n": fuse.EIO, "": fuse.OK,
+		"with one x=y\n": fuse.OK, "one with x": fuse.EINVAL, "with x\nnonsense": fuse.EINVAL,
 	} {
 		ran = nil
 		if st := f.writeAt(text, 0); st != want {

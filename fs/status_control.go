@@ -24,23 +24,47 @@ func helpText(commands map[string]Command) []byte {
 	return []byte(b.String())
 }
 
-// write runs the commands that an operator writes to ctl. If one of them is
-// unknown none is run.
+// write runs the commands that an operator writes to ctl: on each line words
+// without arguments, or one word and its arguments. If a word is unknown none is
+// run.
 func (t *statusTree) write(in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	if t.openFile(in.Fh) == nil || parseStatusID(in.NodeId).kind != kindControl {
 		return 0, fuse.EBADF
 	}
-	words := strings.Fields(string(data))
-	for _, word := range words {
-		if _, ok := t.fs.opts.Commands[word]; !ok {
-			return 0, fuse.Status(syscall.EINVAL)
+	var calls []func() error
+	for line := range strings.Lines(string(data)) {
+		more, err := t.parseCommands(strings.Fields(line), in.Uid)
+		if err != nil {
+			return 0, t.fs.status(err)
 		}
+		calls = append(calls, more...)
 	}
-	for _, word := range words {
-		t.fs.opts.Logger.Info("command", "word", word, "uid", in.Uid)
-		if err := t.fs.opts.Commands[word].Run(); err != nil {
+	for _, call := range calls {
+		if err := call(); err != nil {
 			return 0, t.fs.status(err)
 		}
 	}
 	return uint32(len(data)), fuse.OK
+}
+
+// parseCommands returns what the words of a line do.
+func (t *statusTree) parseCommands(words []string, uid uint32) ([]func() error, error) {
+	var calls []func() error
+	for i, word := range words {
+		c, ok := t.fs.opts.Commands[word]
+		switch {
+		case !ok || c.Begin != nil && i > 0:
+			return nil, fmt.Errorf("command %q: %w", word, syscall.EINVAL)
+		case c.Begin != nil:
+			return []func() error{func() error {
+				t.fs.opts.Logger.Info("command", "word", word, "arguments", words[1:], "uid", uid)
+				return c.Begin(words[1:], uid)
+			}}, nil
+		}
+		calls = append(calls, func() error {
+			t.fs.opts.Logger.Info("command", "word", word, "uid", uid)
+			return c.Run()
+		})
+	}
+	return calls, nil
 }

@@ -26,10 +26,12 @@ const (
 	kindDelayedDir                   // .status/routes/<route>/delayed
 	kindDeadDir                      // .status/routes/<route>/dead
 	kindPartialDir                   // .status/partial
+	kindTornDir                      // .status/routes/<route>/partial
 	kindPending                      // .status/routes/<route>/pending/<id>
 	kindDelayed                      // .status/routes/<route>/delayed/<id>
 	kindDead                         // .status/routes/<route>/dead/<id>
 	kindPartial                      // .status/partial/<name>.<id>
+	kindTorn                         // .status/routes/<route>/partial/<id>
 	kindOpenDir                      // .status/open
 	kindUserDir                      // .status/open/<uid>
 	kindOpenFile                     // .status/open/<uid>/<name>
@@ -93,11 +95,11 @@ func (id statusID) isDir() bool {
 
 // holdsMessages reports whether the node is a directory of messages.
 func (id statusID) holdsMessages() bool {
-	return id.kind >= kindPendingDir && id.kind <= kindPartialDir
+	return id.kind >= kindPendingDir && id.kind <= kindTornDir
 }
 
 // isMessage reports whether the node is a message.
-func (id statusID) isMessage() bool { return id.kind >= kindPending && id.kind <= kindPartial }
+func (id statusID) isMessage() bool { return id.kind >= kindPending && id.kind <= kindTorn }
 
 // dir is the directory of a message.
 func (id statusID) dir() statusID {

@@ -19,6 +19,7 @@ var routeDirs = map[string]statusKind{
 	"pending": kindPendingDir,
 	"delayed": kindDelayedDir,
 	"dead":    kindDeadDir,
+	"partial": kindTornDir,
 }
 
 func (t *statusTree) findInRoot(name string) (statusEntry, error) {

@@ -38,7 +38,7 @@ func (r *Route) Replace(state State, p Place, with []Message) error {
 //
 // It goes in batches that are synced; after an error what was done is done.
 func (r *Route) Redrive(revise func(*Message) bool) (int, error) {
-	return r.replaceAll("redrive", Dead, func(m *Message) ([]Message, bool) {
+	return r.ReplaceAll(Dead, func(m *Message) ([]Message, bool) {
 		if !revise(m) {
 			return nil, false
 		}
@@ -50,30 +50,44 @@ func (r *Route) Redrive(revise func(*Message) bool) (int, error) {
 // PurgeAll removes the messages in a state that match, and returns how many.
 // What is leased at the moment stays. It goes in batches as Redrive does.
 func (r *Route) PurgeAll(state State, match func(*Message) bool) (int, error) {
-	return r.replaceAll("purge", state, func(m *Message) ([]Message, bool) { return nil, match(m) })
+	return r.ReplaceAll(state, func(m *Message) ([]Message, bool) { return nil, match(m) })
 }
 
-// substitute gives what takes the place of a message, and reports whether the
-// message is to go.
-type substitute func(*Message) ([]Message, bool)
-
-// replaceAll asks about each message in a state, in batches of a page.
-func (r *Route) replaceAll(what string, state State, by substitute) (int, error) {
+// ReplaceAll asks about each message in a state, in the order in which Entries
+// lists them, and returns how many were removed: by says whether a message is to
+// go and what takes its place, as in Replace. It must be quick, since nothing is
+// leased meanwhile. What is leased at the moment stays.
+//
+// It goes in batches of a page that are synced; after an error what was done is
+// done. It asks about as many messages as there were at the beginning, so that it
+// ends even if what it removes comes back.
+//
+// Errors: ErrFault, ErrClosed.
+func (r *Route) ReplaceAll(state State, by func(*Message) ([]Message, bool)) (int, error) {
+	r.q.mu.Lock()
+	left := r.count.of(state.kind()).count
+	r.q.mu.Unlock()
 	total := 0
-	for from := routeKey(state.kind(), r.id); from != nil; {
+	for from := routeKey(state.kind(), r.id); from != nil && left > 0; {
+		var page []row
 		var next []byte
-		n, err := r.replace(state, func() (page []row, err error) {
+		n, err := r.replace(state, func() (_ []row, err error) {
 			page, next, err = r.pageAt(state.kind(), from, routeKey(state.kind(), r.id+1))
 			return page, err
 		}, by)
 		total += n
 		if err != nil {
-			return total, fmt.Errorf("%s in route %q: %w", what, r.name, err)
+			return total, fmt.Errorf("replace messages of route %q: %w", r.name, err)
 		}
+		left -= min(left, uint64(len(page)))
 		from = next
 	}
 	return total, nil
 }
+
+// substitute gives what takes the place of a message, and reports whether the
+// message is to go.
+type substitute func(*Message) ([]Message, bool)
 
 // replace removes rows and puts in what takes their place, in a synced batch,
 // and returns how many rows it were.

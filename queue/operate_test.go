@@ -312,3 +312,25 @@ func TestQueue_RestartRepeatsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRoute_ReplaceAllEnds: what is replaced by what is in the same state again
+// is not met for ever.
+func TestRoute_ReplaceAllEnds(t *testing.T) {
+	_, r := openQueue(t, Options{})
+	const n = 2*pageSize + 1
+	appendDead(t, r, n)
+	asked := 0
+	replaced, err := r.ReplaceAll(Dead, func(m *Message) ([]Message, bool) {
+		if asked++; asked > 10*n {
+			return nil, false
+		}
+		return []Message{*m}, true
+	})
+	if err != nil || replaced < n || replaced >= n+pageSize {
+		t.Errorf("replaced %d of %d, %v", replaced, n, err)
+	}
+	if s, _ := r.Stats(); s.Dead != n {
+		t.Errorf("stats are %+v", s)
+	}
+	checkScan(t, r)
+}
