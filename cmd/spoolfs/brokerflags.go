@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -63,17 +62,17 @@ func (f *brokerFlags) check() error {
 		return withCode(exitUsage, errors.New(`no broker is given: use --broker=amqp://user:password@host/vhost, or --broker=stdout: to print the messages for a first try`))
 	}
 	if f.Window < 1 {
-		return withCode(exitUsage, fmt.Errorf("--window=%d: at least one message must be on its way", f.Window))
+		return badSetting("window", "at least one message must be on its way, not %d", f.Window)
 	}
 	if f.ExchangeSplit < 0 || f.ExchangeSplit > publisher.MaxSplit {
-		return withCode(exitUsage, fmt.Errorf("--exchange-split=%d: want 0 to %d", f.ExchangeSplit, publisher.MaxSplit))
+		return badSetting("exchange_split", "want 0 to %d, not %d", publisher.MaxSplit, f.ExchangeSplit)
 	}
-	if f.Rate < 0 || f.TTL < 0 || f.RetryTTL < 0 || f.ConfirmTimeout <= 0 || f.BlockedTimeout <= 0 {
-		return withCode(exitUsage, errors.New("--rate, --ttl, --retry-ttl, --confirm-timeout and --blocked-timeout cannot be negative, nor the last two 0"))
+	if err := f.checkNumbers(); err != nil {
+		return err
 	}
 	for _, pattern := range f.AllowExchange {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return withCode(exitUsage, fmt.Errorf("--allow-exchange=%s: want names, or patterns with *, ? and [a-z]", pattern))
+			return badSetting("allow_exchange", "want names, or patterns with *, ? and [a-z], not %s", pattern)
 		}
 	}
 	if f.prints() {
@@ -81,13 +80,22 @@ func (f *brokerFlags) check() error {
 	}
 	for _, b := range f.Broker {
 		if err := checkURL(b); err != nil {
-			return withCode(exitUsage, err)
+			return badSetting("broker", "%s", err)
 		}
 	}
 	if f.Exchange == "" {
 		return withCode(exitUsage, errors.New("no exchange is given: use --exchange=NAME"))
 	}
 	return f.checkLogin()
+}
+
+func (f *brokerFlags) checkNumbers() error {
+	for key, negative := range map[string]bool{"rate": f.Rate < 0 || f.Rate != f.Rate, "ttl": f.TTL < 0, "retry_ttl": f.RetryTTL < 0} {
+		if negative {
+			return badSetting(key, "it cannot be negative")
+		}
+	}
+	return errors.Join(wantMore("confirm_timeout", f.ConfirmTimeout), wantMore("blocked_timeout", f.BlockedTimeout))
 }
 
 func (f *brokerFlags) checkLogin() error {
@@ -109,7 +117,7 @@ func checkURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" || u.Fragment != "" || strings.Contains(u.Path, "@") || strings.Contains(u.RawQuery, "@") ||
 		u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "" {
-		return errors.New("--broker: want amqp://user:password@host:port/vhost, amqps://user:password@host/vhost, or stdout: to print; percent-encode special characters of the password")
+		return errors.New("want amqp://user:password@host:port/vhost, amqps://user:password@host/vhost, or stdout: to print; percent-encode special characters of the password")
 	}
 	return nil
 }

@@ -8,32 +8,63 @@ import (
 	"unicode"
 )
 
-// configLines writes what flags are set to as sorted lines of a key and its
-// value, with the names of the flags. Passwords are not shown, neither in URLs
-// nor in flags of that name.
-func configLines(flags any) []byte {
-	lines := flagLines(reflect.Indirect(reflect.ValueOf(flags)))
-	slices.Sort(lines)
-	return []byte(strings.Join(lines, ""))
+// configField is a setting of a running program: its key in files, its value,
+// and the field it is in.
+type configField struct {
+	key   string
+	field reflect.StructField
+	value reflect.Value
 }
 
-func flagLines(flags reflect.Value) []string {
-	var lines []string
+// configFields lists the settings in a struct of flags, in its order.
+func configFields(flags any) []configField {
+	return fieldsOf(reflect.Indirect(reflect.ValueOf(flags)))
+}
+
+func fieldsOf(flags reflect.Value) []configField {
+	var all []configField
 	for i := range flags.NumField() {
 		field, value := flags.Type().Field(i), flags.Field(i)
 		switch {
 		case field.Anonymous && value.Kind() == reflect.Struct:
-			lines = append(lines, flagLines(value)...)
-		case !field.IsExported():
-		default:
+			all = append(all, fieldsOf(value)...)
+		case field.IsExported():
 			name := flagName(field.Name)
 			if tag := field.Tag.Get("name"); tag != "" {
 				name = strings.ReplaceAll(tag, "-", "_")
 			}
-			lines = append(lines, name+" "+flagText(field.Name, value)+"\n")
+			all = append(all, configField{name, field, value})
 		}
 	}
-	return lines
+	return all
+}
+
+// texts are the value as people write it, a list as several. Passwords are not
+// shown, neither in URLs nor in fields of that name.
+func (f configField) texts() []string {
+	if f.value.Kind() != reflect.Slice {
+		return []string{maskedText(f.field.Name, f.value)}
+	}
+	texts := []string{}
+	for i := range f.value.Len() {
+		texts = append(texts, maskedText(f.field.Name, f.value.Index(i)))
+	}
+	return texts
+}
+
+// configLines writes what flags are set to as sorted lines of a key and its
+// value. Where a value is not the default a line of key.from says where it comes
+// from.
+func configLines(flags any, from origins) []byte {
+	var lines []string
+	for _, f := range configFields(flags) {
+		lines = append(lines, f.key+" "+strings.Join(f.texts(), " ")+"\n")
+		if origin := from[f.key]; origin != "" && origin != originDefault {
+			lines = append(lines, f.key+".from "+origin+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return []byte(strings.Join(lines, ""))
 }
 
 // flagName is the name of a flag as kong makes it of the field, with
@@ -52,19 +83,12 @@ func flagName(field string) string {
 	return b.String()
 }
 
-func flagText(field string, value reflect.Value) string {
-	if value.Kind() == reflect.Slice {
-		var texts []string
-		for i := range value.Len() {
-			texts = append(texts, flagText(field, value.Index(i)))
-		}
-		return strings.Join(texts, " ")
-	}
+func maskedText(field string, value reflect.Value) string {
 	text := fmt.Sprint(value.Interface())
 	switch {
 	case strings.HasSuffix(field, "Password") && text != "":
 		return "(not shown)"
-	case strings.Contains(text, "://"):
+	case field == "Broker", strings.Contains(text, "://"):
 		text = maskURL(text)
 	}
 	return strings.ReplaceAll(text, "\n", " ")

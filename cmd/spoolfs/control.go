@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os/user"
 	"strconv"
 
@@ -63,10 +62,10 @@ func groupID(name string) (uint32, error) {
 	gid, err := strconv.ParseUint(name, 10, 32)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("--status-group=%s: there is no such group", name)
+		return 0, badSetting("status_group", "there is no group %q", name)
 	case gid == 0:
 		// In containers every user may be in it.
-		return 0, fmt.Errorf("--status-group=%s: the group of root is not one of operators, and root needs none", name)
+		return 0, badSetting("status_group", "the group of root is not one of operators, and root needs none")
 	}
 	return uint32(gid), nil
 }

@@ -175,7 +175,7 @@ func TestConfigLines_BrokerFlags(t *testing.T) {
 	c := mountCommand{}
 	c.Broker = []string{"amqp://u:secret@h/", "amqps://v:secret@h2/"}
 	c.TLSCA = "/etc/ca.pem"
-	got := string(configLines(&c))
+	got := string(configLines(&c, nil))
 	if !strings.Contains(got, "broker amqp://u@h/ amqps://v@h2/\n") || !strings.Contains(got, "tls_ca /etc/ca.pem\n") || strings.Contains(got, "secret") {
 		t.Errorf("got\n%s", got)
 	}

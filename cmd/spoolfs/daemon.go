@@ -129,7 +129,7 @@ func (d *daemon) makeParts() (err error) {
 	}
 	d.fs, err = fs.New(fs.Options{
 		Route:        d.route,
-		Format:       d.flags.format(),
+		Format:       d.flags.decoder(),
 		FileLimit:    int64(d.flags.FileLimit),
 		MessageLimit: int64(d.flags.MessageLimit),
 		BufferLimit:  int64(d.flags.BufferLimit),

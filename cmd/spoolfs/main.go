@@ -13,10 +13,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/alecthomas/units"
 )
 
 func main() {
@@ -35,6 +37,7 @@ type cli struct {
 // environment is what the commands get besides their flags.
 type environment struct {
 	ctx            context.Context
+	args           []string // the command line, without the program
 	stdout, stderr io.Writer
 }
 
@@ -43,15 +46,7 @@ type environment struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exited, code := false, exitOK
-	parser, err := kong.New(&c,
-		kong.Name("spoolfs"),
-		kong.Description("Files written into the mount are published to RabbitMQ, whatever the broker is doing meanwhile."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { exited = true }),
-		kong.DefaultEnvars("SPOOLFS"),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version()},
-	)
+	parser, err := newParser(&c, stdout, stderr, func() { exited = true })
 	if err != nil {
 		fmt.Fprintln(stderr, "spoolfs:", err)
 		return exitInternal
@@ -61,15 +56,38 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	if err != nil {
-		err = withCode(exitUsage, fmt.Errorf("%w (--help shows how)", err))
+		err = parseError(err)
 	} else {
-		err = parsed.Run(&environment{ctx, stdout, stderr})
+		err = parsed.Run(&environment{ctx, args, stdout, stderr})
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "spoolfs:", err)
 		code = codeOf(err)
 	}
 	return code
+}
+
+// newParser makes the parser of the command line. Help ends in a call of exit.
+func newParser(c *cli, stdout, stderr io.Writer, exit func()) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("spoolfs"),
+		kong.Description("Files written into the mount are published to RabbitMQ, whatever the broker is doing meanwhile."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { exit() }),
+		kong.DefaultEnvars("SPOOLFS"),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version()},
+		kong.TypeMapper(reflect.TypeFor[units.Base2Bytes](), sizeMapper{}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), durationMapper{}),
+	)
+}
+
+// parseError gives an error of the parser its code, if it has none.
+func parseError(err error) error {
+	if codeOf(err) != exitInternal {
+		return err
+	}
+	return withCode(exitUsage, fmt.Errorf("%w (--help shows how)", err))
 }
 
 // sameSignal is how close a second signal is the same stop once more.

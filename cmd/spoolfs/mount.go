@@ -10,38 +10,37 @@ import (
 
 	"github.com/alecthomas/units"
 
-	"spoolfs/fs/ingest"
 	"spoolfs/queue"
 )
 
-// mountCommand are the flags of "spoolfs mount".
+// mountCommand are the flags of "spoolfs mount". Each is also a variable of the
+// environment and a key of the configuration files, except those with
+// config:"-". What can change while the daemon runs has reload:"yes"; see also
+// routeFlags.
 type mountCommand struct {
-	Mountpoint string `arg:"" help:"Directory to mount on."`
+	Config     string `config:"-" placeholder:"FILE" help:"Configuration, as YAML: a key for each flag, with _ for -. The files conf.d/*.yaml beside it come after it. The default is /etc/spoolfs/spoolfs.yaml, if it is there."`
+	Mountpoint string `arg:"" optional:"" env:"SPOOLFS_MOUNTPOINT" help:"Directory to mount on; it may also stand in the configuration."`
 
-	Store       string `required:"" placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there."`
-	brokerFlags `embed:""`
+	Store      string `placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there. The default is systemd's state directory, if there is one."`
+	routeFlags `embed:""`
 
-	Format       string           `default:"sarracenia" enum:"sarracenia,raw" help:"What files hold: sarracenia, a record a line, or raw, where the file is the message (${default})."`
-	RoutingKey   string           `placeholder:"KEY" help:"Routing key of all messages, for --format=raw."`
-	FileLimit    units.Base2Bytes `default:"64MiB" placeholder:"SIZE" help:"Size of a file, as far as it is not committed in instalments yet (${default})."`
-	MessageLimit units.Base2Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of a message; a longer line is set aside (${default})."`
-	Linger       time.Duration    `default:"5s" help:"How long a file with a record a line stays open after its last close or fsync before its whole lines are committed (${default})."`
-	HeldFor      time.Duration    `default:"24h" help:"How long a file with a temporary name waits for its rename before it is set aside (${default})."`
-	StoreTimeout time.Duration    `default:"1m" help:"How long a writer waits for a disk that does not answer before it gets an error (${default})."`
-	OpenLimit    int64            `default:"262144" placeholder:"N" help:"Files that may be open or held at a time (${default})."`
-	BufferLimit  units.Base2Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for what is written to open files (${default})."`
+	StoreTimeout time.Duration    `reload:"yes" default:"1m" help:"How long a writer waits for a disk that does not answer before it gets an error (${default})."`
+	OpenLimit    int64            `reload:"yes" default:"262144" placeholder:"N" help:"Files that may be open or held at a time (${default})."`
+	BufferLimit  units.Base2Bytes `reload:"yes" default:"512MiB" placeholder:"SIZE" help:"Memory for what is written to open files (${default})."`
 
-	MaxBytes    units.Base2Bytes `placeholder:"SIZE" help:"Size of the messages that the store may hold, such as 10GiB (half of its file system)."`
-	MaxMessages uint64           `placeholder:"N" help:"Messages that the store may hold (no limit)."`
-	UserShare   float64          `default:"0.5" placeholder:"PART" help:"Part of these, and of open files and memory, that one user may fill; root may fill all (${default})."`
+	MaxBytes    units.Base2Bytes `reload:"yes" placeholder:"SIZE" help:"Size of the messages that the store may hold, such as 10GiB (half of its file system)."`
+	MaxMessages uint64           `reload:"yes" placeholder:"N" help:"Messages that the store may hold (no limit)."`
+	UserShare   float64          `reload:"yes" default:"0.5" placeholder:"PART" help:"Part of these, and of open files and memory, that one user may fill; root may fill all (${default})."`
 
-	StopFiles time.Duration `default:"10s" help:"How long a stop waits for files that are open (${default})."`
-	StopSend  time.Duration `default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
+	StopFiles time.Duration `reload:"yes" default:"10s" help:"How long a stop waits for files that are open (${default})."`
+	StopSend  time.Duration `reload:"yes" default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
 
-	StatusGroup string `placeholder:"NAME" help:"Group whose members may do with .status what root may: read and remove messages, give commands (none)."`
+	StatusGroup string `reload:"yes" placeholder:"NAME" help:"Group whose members may do with .status what root may: read and remove messages, give commands (none)."`
 
-	LogLevel string `default:"info" enum:"debug,info,warn,error" help:"Least level of messages on stderr: ${enum} (${default})."`
+	LogLevel string `reload:"yes" default:"info" enum:"debug,info,warn,error" help:"Least level of messages on stderr: ${enum} (${default})."`
 
+	files       *configSet
+	origins     origins
 	statusGroup uint32
 }
 
@@ -63,57 +62,40 @@ func (c *mountCommand) limits() queue.Limits {
 }
 
 // check refuses what cannot work before anything is touched.
-func (c *mountCommand) check() error {
-	if err := c.brokerFlags.check(); err != nil {
+func (c *mountCommand) check() error { return c.origins.placed(c.checkAll()) }
+
+func (c *mountCommand) checkAll() error {
+	if err := c.checkValues(); err != nil {
 		return err
-	}
-	if c.MaxBytes < 0 {
-		return withCode(exitUsage, fmt.Errorf("--max-bytes=%s: want a size such as 10GiB or 500MiB", c.MaxBytes))
-	}
-	if c.UserShare <= 0 || c.UserShare > 1 {
-		return withCode(exitUsage, fmt.Errorf("--user-share=%g: want more than 0 and at most 1, such as 0.5 for the half", c.UserShare))
-	}
-	if err := c.checkFiles(); err != nil {
-		return err
-	}
-	var err error
-	if c.statusGroup, err = groupID(c.StatusGroup); err != nil {
-		return withCode(exitUsage, err)
 	}
 	return c.checkPlaces()
 }
 
-// checkFiles checks what there is to know of the files.
-func (c *mountCommand) checkFiles() error {
-	raw := c.Format == formatRaw
-	switch {
-	case raw && c.RoutingKey == "":
-		return withCode(exitUsage, errors.New("--format=raw: give the routing key of the messages with --routing-key=KEY"))
-	case !raw && c.RoutingKey != "":
-		return withCode(exitUsage, errors.New("--routing-key is for --format=raw: records have their own"))
-	case len(c.RoutingKey) > 255:
-		return withCode(exitUsage, fmt.Errorf("--routing-key has %d bytes: AMQP takes 255", len(c.RoutingKey)))
-	case min(c.FileLimit, c.MessageLimit, c.BufferLimit) <= 0 || c.OpenLimit <= 0:
-		return withCode(exitUsage, errors.New("--file-limit, --message-limit, --buffer-limit and --open-limit: want more than 0"))
-	case min(c.Linger, c.HeldFor, c.StoreTimeout) <= 0:
-		return withCode(exitUsage, errors.New("--linger, --held-for and --store-timeout: want more than 0, such as 5s"))
+// checkValues checks what needs no look at files, but for the groups.
+func (c *mountCommand) checkValues() error {
+	if err := c.routeFlags.check(); err != nil {
+		return err
 	}
-	return nil
-}
-
-const formatRaw = "raw"
-
-// format is what decodes the files.
-func (c *mountCommand) format() ingest.Format {
-	if c.Format == formatRaw {
-		return ingest.NewRaw(c.RoutingKey)
+	if !(c.UserShare > 0 && c.UserShare <= 1) { // nor NaN
+		return badSetting("user_share", "want more than 0 and at most 1, such as 0.5 for the half, not %g", c.UserShare)
 	}
-	return ingest.NewSarracenia(ingest.SarraceniaOptions{TopicPrefix: c.TopicPrefix, MaxLine: int(c.MessageLimit)})
+	if err := errors.Join(wantMore("buffer_limit", c.BufferLimit), wantMore("open_limit", c.OpenLimit), wantMore("store_timeout", c.StoreTimeout)); err != nil {
+		return err
+	}
+	var err error
+	c.statusGroup, err = groupID(c.StatusGroup)
+	return err
 }
 
 // checkPlaces makes the paths absolute, and sees that the store is not within
 // the mount, where the daemon would wait for itself.
 func (c *mountCommand) checkPlaces() error {
+	if c.Mountpoint == "" {
+		return withCode(exitUsage, errors.New("no mountpoint is given: name a directory on the command line, or as mountpoint in the configuration"))
+	}
+	if c.Store == "" {
+		return withCode(exitUsage, errors.New("no store is given: use --store=DIR, or store in the configuration"))
+	}
 	for _, p := range []*string{&c.Mountpoint, &c.Store} {
 		abs, err := filepath.Abs(*p)
 		if err != nil {
@@ -122,7 +104,7 @@ func (c *mountCommand) checkPlaces() error {
 		*p = abs
 	}
 	if within(c.Store, c.Mountpoint) {
-		return withCode(exitUsage, fmt.Errorf("--store=%s lies within the mountpoint %s: give a directory elsewhere", c.Store, c.Mountpoint))
+		return badSetting("store", "%s lies within the mountpoint %s: give a directory elsewhere", c.Store, c.Mountpoint)
 	}
 	if _, err := os.Lstat(c.Mountpoint); errors.Is(err, os.ErrNotExist) {
 		return withCode(exitCannot, fmt.Errorf("mountpoint %s is not there: make it with mkdir", c.Mountpoint))

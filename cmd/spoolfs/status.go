@@ -93,7 +93,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "queue", Content: keyValues(func(s status) any { return s.Queue })},
 		{Name: "publisher", Content: keyValues(func(s status) any { return s.Publisher })},
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
-		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags) }},
+		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags, d.flags.origins) }},
 		// What the log says of files names them.
 		{Name: "events", Private: true, Content: d.events.text},
 	}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// setting is one line of a configuration file: a key and its value.
+type setting struct {
+	key  string
+	file string
+	line int
+	node *yaml.Node // the value
+}
+
+// where is the place of the setting, as editors understand it.
+func (s setting) where() string { return fmt.Sprintf("%s:%d", s.file, s.line) }
+
+// wrong makes an error about the setting.
+func (s setting) wrong(format string, args ...any) error {
+	return fmt.Errorf("%s: %s: %s", s.where(), s.key, fmt.Sprintf(format, args...))
+}
+
+// readConfigFile reads a file of YAML. Its errors name file and line, and quote
+// no value, which may hold a password.
+func readConfigFile(path string) ([]setting, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	err = decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil // nothing but comments
+	}
+	if err != nil {
+		return nil, yamlError(path, err)
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: want one document, without a further \"---\"", path)
+	}
+	root := doc.Content[0]
+	switch {
+	case root.Kind == yaml.ScalarNode && root.Tag == "!!null":
+		return nil, nil
+	case root.Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("%s:%d: want lines of \"key: value\"", path, root.Line)
+	}
+	return settingsIn(path, root)
+}
+
+func settingsIn(path string, root *yaml.Node) (settings []setting, err error) {
+	lines := map[string]int{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		s := setting{key: key.Value, file: path, line: key.Line, node: value}
+		switch first := lines[s.key]; {
+		case key.Kind != yaml.ScalarNode:
+			err = errors.Join(err, fmt.Errorf("%s: want a key, such as \"store\"", s.where()))
+		case first > 0:
+			err = errors.Join(err, s.wrong("stands in line %d already", first))
+		}
+		lines[s.key] = s.line
+		settings = append(settings, s)
+	}
+	return settings, err
+}
+
+// yamlError says it in the way of compilers. What the library names a line may
+// be followed by what is wrong, but never by a value.
+func yamlError(path string, err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		if line, what, ok := strings.Cut(rest, ": "); ok {
+			return fmt.Errorf("%s:%s: no YAML: %s", path, line, what)
+		}
+	}
+	if strings.HasPrefix(text, "unknown anchor") {
+		text = "a value that begins with * must be quoted"
+	}
+	return fmt.Errorf("%s: no YAML: %s", path, text)
+}
