@@ -189,7 +189,7 @@ func TestQueue_BlockGoesBad(t *testing.T) {
 func leaseUntil(t *testing.T, r *Route) map[ID]*Lease {
 	t.Helper()
 	all := map[ID]*Lease{}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		leases, wait, err := r.tryLease(500)
 		if errors.Is(err, ErrFault) {
 			if err := r.q.awaitResume(t.Context()); err != nil {

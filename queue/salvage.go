@@ -21,8 +21,9 @@ type salvage struct {
 	to      *engine
 	scratch *pebble.DB // the newest version of each key in the logs
 
-	trusted bool   // the manifest says which tables and logs count
-	minLog  uint64 // logs with smaller numbers do not
+	trusted   bool   // the manifest says which tables and logs count
+	minLog    uint64 // logs with smaller numbers do not
+	unflushed uint64 // logs from this number on are in no table; 0 if nobody knows
 
 	tables     []*tableStart
 	merge      merge
@@ -140,7 +141,7 @@ func (s *salvage) readLive() (lv live, err error) {
 		s.report.note(1, "%s: %v", s.from.manifest, err)
 		return live{}, nil
 	}
-	s.trusted, s.minLog = true, m.minLog
+	s.trusted, s.minLog, s.unflushed = true, m.minLog, m.minLog
 	return lv, nil
 }
 

@@ -19,7 +19,7 @@ func (s *salvage) readLogs() error {
 		}
 		bad := uint64(0)
 		scan, err := s.from.scanLog(log, func(_ logScan, batch []byte) error {
-			err := guarded(func() error { return s.addBatch(b, batch, log.number) })
+			err := guarded(func() error { return s.addBatch(b, batch, s.ageOf(log)) })
 			if err != nil && ofSystem(err) {
 				return err
 			}
@@ -41,6 +41,16 @@ func (s *salvage) readLogs() error {
 		s.report.note(uint64(scan.gaps)+bad, "log %s: %d gaps, %d batches cannot be decoded", log.name, scan.gaps, bad)
 	}
 	return guarded(func() error { return s.scratch.Apply(b, pebble.NoSync) })
+}
+
+// ageOf is the number of a log as the file of an age: what no table has yet is
+// newer than all tables, also than those that have larger numbers, since they
+// were made while the log was written.
+func (s *salvage) ageOf(log logFile) uint64 {
+	if s.unflushed != 0 && log.number >= s.unflushed {
+		return log.number | 1<<63
+	}
+	return log.number
 }
 
 // addBatch adds the entries of a batch. Logs and batches come in their order, so
