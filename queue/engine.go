@@ -21,6 +21,9 @@ type engine struct {
 	// patience is how long a read is tried that the disk refuses.
 	patience time.Duration
 
+	// syncs counts how long the disk takes.
+	syncs *Durations
+
 	// failed is closed when the database has failed; err says why.
 	failed chan struct{}
 	err    error
@@ -63,7 +66,10 @@ type group struct {
 // openEngine opens the database in a directory. onFault is called once if it
 // fails later, and must not wait.
 func openEngine(dir string, opts *Options, onFault func()) (*engine, error) {
-	e := &engine{failed: make(chan struct{}), syncing: make(chan struct{}, 1), patience: opts.mediumPatience}
+	e := &engine{
+		failed: make(chan struct{}), syncing: make(chan struct{}, 1),
+		patience: opts.mediumPatience, syncs: opts.syncs,
+	}
 	fs, err := newEngineFS(opts.FS, dir, e)
 	if err != nil {
 		return nil, err
@@ -206,9 +212,11 @@ func (e *engine) sync(g *group) error {
 	if err := e.awaitApplied(g); err != nil {
 		return err
 	}
+	start := time.Now()
 	if g.err = g.batch.SyncWait(); g.err != nil {
 		e.fail(fmt.Errorf("sync: %w", g.err))
 	} else {
+		e.syncs.Observe(time.Since(start))
 		_ = g.batch.Close() // its memory is used again
 	}
 	if e.hasFailed() { // or engineFS has made the sync a success

@@ -29,6 +29,9 @@ type Options struct {
 
 	// mediumPatience is how long a read is tried that the disk refuses.
 	mediumPatience time.Duration
+
+	// syncs counts how long the disk takes to make writes durable.
+	syncs *Durations
 }
 
 func (o *Options) ensureDefaults() {
@@ -46,5 +49,8 @@ func (o *Options) ensureDefaults() {
 	}
 	if o.mediumPatience == 0 {
 		o.mediumPatience = defaultPatience
+	}
+	if o.syncs == nil {
+		o.syncs = &Durations{}
 	}
 }
