@@ -41,6 +41,9 @@ var (
 // status maps an error to what the writer sees. What it does not know is EIO and
 // one line in the log with the cause, as the writer will not see that.
 func (fs *FS) status(err error) fuse.Status {
+	if err != nil {
+		fs.countRefusal(err)
+	}
 	var errno syscall.Errno
 	switch {
 	case err == nil:

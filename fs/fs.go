@@ -52,6 +52,8 @@ type FS struct {
 	unknown  atomic.Uint64
 	errors   atomic.Uint64
 	panics   atomic.Uint64
+	refused  [len(refusals)]atomic.Uint64
+	took     operations
 
 	mu       sync.Mutex
 	root     *dir
@@ -120,9 +122,9 @@ func New(opts Options) (*FS, error) {
 
 func (fs *FS) wrapped() fuse.RawFileSystem {
 	if fs.wrap == nil {
-		return fs
+		return &timed{fs, &fs.took}
 	}
-	return fs.wrap(fs)
+	return &timed{fs.wrap(fs), &fs.took}
 }
 
 // String names the file system in messages of go-fuse.
