@@ -1,10 +1,6 @@
 package publisher
 
-import (
-	"errors"
-
-	"spoolfs/queue"
-)
+import "errors"
 
 // Class is what can be done about a failure; policies says what is.
 type Class uint8
@@ -36,6 +32,15 @@ const (
 	Expired
 )
 
+// String names the class for people and for metrics. Names are never changed.
+func (c Class) String() string {
+	names := [...]string{"retriable", "refused", "lazy", "lazy-message", "invalid", "unroutable", "expired"}
+	if int(c) < len(names) {
+		return names[c]
+	}
+	return "unknown"
+}
+
 // Cause tells failures apart for the status. Causes are added, never renamed.
 type Cause string
 
@@ -50,10 +55,9 @@ const (
 	ExchangeDiffers Cause = "exchange-differs" // it exists with another type or other properties
 	NotAllowed      Cause = "not-allowed"      // a record names an exchange that we do not allow
 	Lost            Cause = "connection-lost"  // the connection ended
-	Silent          Cause = "silent"           // no confirm in time
+	Silent          Cause = "silent"           // it is there, and says nothing: no confirm in time, or no handshake
 	AlarmedBroker   Cause = "blocked"          // the broker blocks publishers for too long
 	Rejecting       Cause = "rejecting"        // the broker refuses messages for now
-	Store           Cause = "store"            // our own disk, not the broker
 	BadMessage      Cause = "message"          // the broker cannot take a message
 )
 
@@ -87,9 +91,6 @@ func faultOf(err error) *Fault {
 	if errors.As(err, &f) {
 		return f
 	}
-	if errors.Is(err, queue.ErrFault) {
-		return &Fault{Cause: Store, Err: err}
-	}
 	return &Fault{Cause: Lost, Err: err}
 }
 
@@ -107,9 +108,8 @@ var advice = map[Cause]string{
 	ExchangeDiffers: "the exchange exists with another type or other properties: name another one, or make it topic and durable",
 	NotAllowed:      "allow the exchange with --allow-exchange, or keep such records out; they are tried again later",
 	Lost:            "see the broker's log if it goes on; what is queued goes out when it is back",
-	Silent:          "see whether the broker is overloaded; its messages were sent again on a new connection",
+	Silent:          "see whether the broker, or the node of its queue, hangs or is overloaded; what has no confirm is sent again on a new connection",
 	AlarmedBroker:   "the broker has a memory or disk alarm: free some there",
 	Rejecting:       "a queue at the broker is full or has failed: see its length and its limit",
-	Store:           "see whether the store's disk is full or failing: this program's log says more",
 	BadMessage:      "see the dead letters",
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,14 +32,20 @@ type Publisher struct {
 	hard     chan struct{}
 	hardOnce sync.Once
 
-	// logged is the failure in the log, so that it is not there again at each
-	// attempt. Only Run uses it.
-	logged   string
-	loggedAt time.Time
+	// logged is when each cause was logged last, so that it is not there again at
+	// each attempt. Only Run uses it.
+	logged map[Cause]time.Time
 
-	mu      sync.Mutex // guards what follows
-	stats   Stats
-	session Session
+	// slowed says that the log has that the broker refuses messages.
+	slowed atomic.Bool
+
+	// verdicts is how long they took.
+	verdicts queue.Durations
+
+	mu       sync.Mutex // guards what follows
+	stats    Stats
+	failures map[Failure]uint64
+	session  Session
 }
 
 // New makes a Publisher.
@@ -56,7 +63,9 @@ func New(opts Options) (*Publisher, error) {
 		exchanges: exchanges{own: OwnExchanges(opts.Exchange, opts.Split), code: opts.SplitCode, allowed: opts.Allowed},
 		kick:      make(chan struct{}, 1),
 		hard:      make(chan struct{}),
-		stats:     Stats{State: Idle},
+		logged:    map[Cause]time.Time{},
+		failures:  map[Failure]uint64{},
+		stats:     Stats{State: Idle, RateLimited: opts.Rate > 0},
 	}, nil
 }
 
@@ -64,10 +73,10 @@ func New(opts Options) (*Publisher, error) {
 func (p *Publisher) work(ctx context.Context) error {
 	for {
 		p.setState(Idle)
-		err := p.awaitWork(ctx)
-		if err == nil {
-			err = p.runSession(ctx)
+		if err := p.awaitWork(ctx); err != nil {
+			return unlessDone(ctx, err)
 		}
+		err := p.runSession(ctx)
 		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return unlessDone(ctx, err)
 		}
@@ -104,6 +113,8 @@ func (p *Publisher) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
+	s.Failures = maps.Clone(p.failures)
+	s.ConfirmDuration = p.verdicts.Stats()
 	s.Window, s.PausedUntil = p.window.size()
 	if s.State == Connected && s.Window < p.opts.Window {
 		s.State = Slowed
@@ -149,6 +160,9 @@ func (p *Publisher) runSession(ctx context.Context) error {
 	p.update(func(s *Stats) {
 		s.State = Connected
 		s.SessionsTotal++
+		if !s.AwaySince.IsZero() {
+			s.ReconnectsTotal++
+		}
 	})
 	select {
 	case <-p.kick: // it was for this
@@ -172,12 +186,12 @@ func (p *Publisher) wait(ctx context.Context, err error) {
 		s.State = Waiting
 		s.FailuresTotal++
 		s.NextAttempt = time.Now().Add(d)
+		if s.AwaySince.IsZero() {
+			s.AwaySince = time.Now()
+			clear(p.logged)
+		}
 	})
-	if text := err.Error(); text != p.logged || time.Since(p.loggedAt) > logEvery {
-		p.logged, p.loggedAt = text, time.Now()
-		p.opts.Logger.Warn("cannot publish", "error", err, "cause", f.Cause, "advice", f.Cause.Advice(),
-			"retry_in", d.Round(time.Millisecond))
-	}
+	p.logFailure(f, err, d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -185,6 +199,17 @@ func (p *Publisher) wait(ctx context.Context, err error) {
 	case <-p.kick:
 	case <-ctx.Done():
 	}
+}
+
+// logFailure logs a failure, each cause once in an outage and again when it goes
+// on: the text of the same failure differs from one attempt to the next.
+func (p *Publisher) logFailure(f *Fault, err error, wait time.Duration) {
+	if at, ok := p.logged[f.Cause]; ok && time.Since(at) < logEvery {
+		return
+	}
+	p.logged[f.Cause] = time.Now()
+	p.opts.Logger.Warn("cannot publish", "route", p.opts.Route.Name(), "error", capped(err.Error()),
+		"cause", f.Cause, "advice", f.Cause.Advice(), "retry_in", wait.Round(time.Millisecond))
 }
 
 // waitFor is the wait that the policy of a failure asks for.
@@ -203,10 +228,18 @@ func (p *Publisher) waitFor(f *Fault) time.Duration {
 // fail shows a failure in the status.
 func (p *Publisher) fail(err error) {
 	f := faultOf(err)
+	p.note(f)
 	p.update(func(s *Stats) {
 		s.LastError, s.LastErrorTime = capped(err.Error()), time.Now()
 		s.LastCause, s.LastAdvice = f.Cause, f.Cause.Advice()
 	})
+}
+
+// note counts a failure by its kind.
+func (p *Publisher) note(f *Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures[Failure{f.Class, f.Cause}]++
 }
 
 // capped cuts a text that everybody may read and that may quote what a user

@@ -1,7 +1,6 @@
 package publisher
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,6 +37,7 @@ func (r *run) settle() {
 }
 
 func (r *run) settleAll(batch []Verdict) error {
+	now := time.Now()
 	confirmed := make([]*queue.Lease, 0, len(batch))
 	var oldest time.Time // of the confirmed
 	landed := 0
@@ -47,6 +47,7 @@ func (r *run) settleAll(batch []Verdict) error {
 			continue
 		}
 		landed++
+		r.p.verdicts.Observe(now.Sub(f.at))
 		if v.Outcome == Confirmed && oldest.IsZero() {
 			oldest = f.at
 		}
@@ -64,12 +65,13 @@ func (r *run) settleAll(batch []Verdict) error {
 	}
 	if len(confirmed) > 0 {
 		r.p.confirmed(len(confirmed))
-		if err := r.p.ack(confirmed); err != nil {
+		if err := r.p.opts.Route.Ack(confirmed...); err != nil {
 			return err
 		}
 	}
 	if !oldest.IsZero() {
 		r.p.window.confirmed(len(confirmed), oldest)
+		r.p.logPace()
 	}
 	r.p.window.release(landed)
 	r.p.window.acquit(landed)
@@ -90,47 +92,30 @@ func classOf(v Verdict) (class Class, failed bool) {
 // confirmed counts what the broker took; the way to it is good, so the next
 // failure begins with a short wait.
 func (p *Publisher) confirmed(n int) {
-	p.update(func(s *Stats) { s.ConfirmedTotal += uint64(n) })
+	var away time.Time
+	p.update(func(s *Stats) {
+		s.ConfirmedTotal += uint64(n)
+		away, s.AwaySince = s.AwaySince, time.Time{}
+	})
 	p.healthy.Store(true)
+	if !away.IsZero() {
+		p.opts.Logger.Info("publishing again", "route", p.opts.Route.Name(), "after", time.Since(away).Round(time.Millisecond))
+	}
 }
 
-// ack settles what is done. When the store was opened again meanwhile, some of
-// the leases have ended and the others have not.
-func (p *Publisher) ack(leases []*queue.Lease) error {
-	err := p.opts.Route.Ack(leases...)
-	if errors.Is(err, queue.ErrNotLeased) {
-		err = nil
-		for _, l := range leases {
-			err = errors.Join(err, p.unlessEnded(l, p.opts.Route.Ack(l)))
-		}
+// logPace logs that the broker takes messages as fast as before it refused some.
+func (p *Publisher) logPace() {
+	if !p.slowed.Load() {
+		return
 	}
-	if err != nil {
-		p.opts.Route.Requeue(leases...)
+	if n, _ := p.window.size(); n == p.opts.Window && p.slowed.Swap(false) {
+		p.opts.Logger.Info("the broker takes all messages again", "route", p.opts.Route.Name())
 	}
-	return err
-}
-
-// unlessEnded is what is left to do about the error of a settlement. A lease that
-// had ended needs nothing: its message is ready again, and has been since the
-// store was opened again. What could not be settled is ready again, too: nobody
-// else would end its lease.
-func (p *Publisher) unlessEnded(l *queue.Lease, err error) error {
-	if errors.Is(err, queue.ErrNotLeased) {
-		return nil
-	}
-	if err != nil {
-		p.opts.Route.Requeue(l)
-	}
-	return err
 }
 
 // settle does with a message what the policy of its failure says.
 func (p *Publisher) settle(f flight, class Class, reason string) error {
 	p.count(f.lease, class, reason)
-	return p.unlessEnded(f.lease, p.apply(f, class, reason))
-}
-
-func (p *Publisher) apply(f flight, class Class, reason string) error {
 	if class == Unroutable {
 		reason = "returned: " + reason
 	}
@@ -155,9 +140,14 @@ func (p *Publisher) apply(f flight, class Class, reason string) error {
 func (p *Publisher) count(l *queue.Lease, class Class, reason string) {
 	switch class {
 	case Refused:
+		if !p.slowed.Swap(true) {
+			p.opts.Logger.Warn("the broker refuses messages, and they are sent slower", "route", p.opts.Route.Name(),
+				"id", l.ID, "reason", capped(reason), "advice", Rejecting.Advice())
+		}
 		p.fail(&Fault{Class: Refused, Cause: Rejecting, Err: fmt.Errorf("the broker rejected message %s %s", l.ID, reason)})
 	case Invalid:
-		p.opts.Logger.Error("message set aside", "id", l.ID, "reason", capped(reason))
+		p.note(&Fault{Class: Invalid, Cause: BadMessage})
+		p.opts.Logger.Error("message set aside", "route", p.opts.Route.Name(), "id", l.ID, "reason", capped(reason))
 	}
 	p.update(func(s *Stats) {
 		switch class {

@@ -22,11 +22,25 @@ func (r *run) watch(ctx context.Context) {
 		r.mu.Lock()
 		oldest := r.flying.oldest(now)
 		r.mu.Unlock()
-		if err := w.check(now, oldest, r.session.Blocked()); err != nil {
+		reason := r.session.Blocked()
+		r.logBlock(reason, w.since, now)
+		if err := w.check(now, oldest, reason); err != nil {
 			r.giveUp(err)
 			r.giveUp(r.session.Close())
 			return
 		}
+	}
+}
+
+// logBlock logs the beginning and the end of a block; since is its beginning as
+// far as it is known.
+func (r *run) logBlock(reason string, since, now time.Time) {
+	log, route := r.p.opts.Logger, r.p.opts.Route.Name()
+	switch {
+	case reason != "" && since.IsZero():
+		log.Warn("the broker blocks publishers", "route", route, "reason", capped(reason), "advice", AlarmedBroker.Advice())
+	case reason == "" && !since.IsZero():
+		log.Info("the broker takes messages again", "route", route, "after", now.Sub(since).Round(time.Second))
 	}
 }
 

@@ -75,6 +75,10 @@ func (d *dialer) dial(ctx context.Context) (*Session, error) {
 	if d.wire != nil {
 		d.wire.Close() // the library's goroutines end with it
 	}
+	if ctx.Err() != nil && d.wire != nil {
+		// Somebody took the connection: no network is down, no broker restarts.
+		return nil, &publisher.Fault{Cause: publisher.Silent, Err: context.Cause(ctx)}
+	}
 	if ctx.Err() != nil {
 		return nil, wireFault(context.Cause(ctx))
 	}

@@ -188,6 +188,7 @@ func TestDial_BlackHole(t *testing.T) {
 		l := listen(t) // the kernel accepts, nobody answers
 		_, err := Dial(t.Context(), Options{URL: "amqp://" + l.Addr().String(), DialTimeout: 100 * time.Millisecond})
 		wantErr(t, err, publisher.Retriable, "no answer within 100ms")
+		wantCause(t, err, publisher.Silent) // unlike a broker that is away
 	})
 }
 
