@@ -15,11 +15,9 @@ var arrows = map[string][]string{
 	"spoolfs/fs/device":          {},
 	"spoolfs/fs":                 {"spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/shm", "spoolfs/queue"},
 	"spoolfs/fs/shm":             {},
-	"spoolfs/fs/janitor":         {"spoolfs/fs/ingest", "spoolfs/queue"},
-	"spoolfs/fs/keeper":          {"spoolfs/fs/device", "spoolfs/fs/shm"},
 	"spoolfs/publisher":          {"spoolfs/queue"},
 	"spoolfs/publisher/amqp":     {"spoolfs/publisher", "spoolfs/queue"},
-	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
+	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/ingest", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
 	"spoolfs/integration/rabbit": {},
 	"spoolfs/integration/demo":   {"spoolfs/integration/rabbit"},
 }
@@ -30,6 +28,7 @@ var owners = map[string][]string{
 	"github.com/hanwen/go-fuse/v2":     {"spoolfs/fs"},
 	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit"},
 	"github.com/alecthomas/kong":       {"spoolfs/cmd/spoolfs"},
+	"github.com/prometheus":            {"spoolfs/cmd/spoolfs"},
 	"go.yaml.in/yaml/v3":               {"spoolfs/cmd/spoolfs"},
 	"golang.org/x/time":                {"spoolfs/publisher", "spoolfs/fs"}, // a limiter each, in no signature
 }

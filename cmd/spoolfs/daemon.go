@@ -29,6 +29,9 @@ type daemon struct {
 	stdout  io.Writer
 	started time.Time
 	events  *events
+	limit   *logLimit
+	monitor *monitor
+	metrics *metrics
 
 	// background is what commands have begun.
 	background sync.WaitGroup
@@ -43,13 +46,9 @@ type daemon struct {
 
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
-	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}}
-	d.log = newLogger(c.LogLevel, env.stderr, d.events)
-	if warning, err := c.checkStorePlace(); err != nil {
-		return nil, c.origins.placed(err)
-	} else if warning != "" {
-		d.log.Warn(warning, "store", c.Store)
-	}
+	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}, limit: newLogLimit()}
+	d.log = newLogger(logOptions{c.LogLevel, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}, env.stderr, d.events, d.limit)
+	d.observe()
 	if err := d.openQueue(env.ctx); err != nil {
 		return nil, err
 	}
@@ -63,17 +62,6 @@ func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 		d.log.Info("took up files of the last run", "files", len(d.stages))
 	}
 	return d, nil
-}
-
-func newLogger(level string, w, events io.Writer) *slog.Logger {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		l = slog.LevelInfo // kong has checked it
-	}
-	return slog.New(bothHandler{
-		slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}),
-		slog.NewTextHandler(events, nil),
-	})
 }
 
 // openQueue opens the store.
@@ -114,17 +102,9 @@ func (d *daemon) awaitStore(ctx context.Context) (*queue.Queue, []*queue.Stage, 
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, nil, inUse(d.flags.Store, err)
+			return nil, nil, err
 		}
 	}
-}
-
-// inUse adds to an error which process has the store.
-func inUse(store string, err error) error {
-	if info, e := queue.Look(store); e == nil && info.Owner != 0 {
-		return fmt.Errorf("%w (process %d has it)", err, info.Owner)
-	}
-	return err
 }
 
 // warnOfStrays says so if files lie where the mount will hide them.
@@ -163,6 +143,11 @@ func (d *daemon) run(ctx context.Context) error {
 	publishing, stopPublishing := context.WithCancel(context.Background())
 	defer stopPublishing()
 	published := make(chan error, 1)
+	unwatch, err := d.watch()
+	if err != nil {
+		return err
+	}
+	defer unwatch()
 	d.hasten() // the configuration may allow now what it did not
 	go func() { published <- d.publisher.Run(publishing) }()
 	d.warnOfStrays()
@@ -171,6 +156,7 @@ func (d *daemon) run(ctx context.Context) error {
 		stopPublishing()
 		return errors.Join(withCode(exitCannot, err), <-published)
 	}
+	d.monitor.enter(phaseServing)
 	d.ready()
 	select {
 	case <-ctx.Done():
@@ -182,6 +168,7 @@ func (d *daemon) run(ctx context.Context) error {
 		// directory below it. The next start replaces it.
 		return withCode(exitIO, fmt.Errorf("cannot go on, restart when the cause is mended; all that was closed is safe: %w", err))
 	}
+	d.monitor.enter(phaseStopping)
 	d.drain()
 	stopPublishing()
 	select {

@@ -32,6 +32,7 @@ type cli struct {
 	Mount   mountCommand   `cmd:"" help:"Mount the spool and publish what is written into it, in the foreground."`
 	Status  statusCommand  `cmd:"" help:"Show the state of a mounted spool."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+	Probe   probeCommand   `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
 }
 
 // environment is what the commands get besides their flags.

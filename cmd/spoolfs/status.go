@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"spoolfs/fs"
 	"spoolfs/publisher"
+	"spoolfs/queue"
 )
 
 // status is .status/status.json. Keys are added later and never renamed.
@@ -20,6 +22,16 @@ type status struct {
 	Queue     queueStatus     `json:"queue"`
 	Publisher publisherStatus `json:"publisher"`
 	FS        fsStatus        `json:"fs"`
+	Health    health          `json:"health"`
+
+	details details // what the metrics have besides
+}
+
+// details are of the same moment as the status.
+type details struct {
+	syncs, confirms queue.DurationStats
+	failures        map[publisher.Failure]uint64
+	operations      map[string]queue.DurationStats // of the mount, by name
 }
 
 // queueStatus counts messages; ready, leased, delayed, dead and staged are
@@ -37,7 +49,20 @@ type queueStatus struct {
 	FaultsTotal        uint64  `json:"faults_total"`  // the store failed and was opened again
 	DamagedTotal       uint64  `json:"damaged_total"` // rows, blocks or files of it that could not be read
 	MissingTotal       uint64  `json:"missing_total"` // messages that were in them
+	LimitBytes         uint64  `json:"limit_bytes"`
+	StoreBytes         uint64  `json:"store_bytes"`     // that the store takes on the disk
+	DiskFreeBytes      uint64  `json:"disk_free_bytes"` // of its file system
+	Refusal            string  `json:"refusal"`         // why nothing is taken from anybody; empty while it is
+	RefusalText        string  `json:"refusal_text"`    // for people
 }
+
+// What queueStatus.Refusal may be; also codes of problems.
+const (
+	refusedDisk   = "disk-full"
+	refusedFull   = "queue-full"
+	refusedFault  = "store-failed"
+	refusedClosed = "store-closed"
+)
 
 type publisherStatus struct {
 	State              string  `json:"state"`
@@ -50,7 +75,8 @@ type publisherStatus struct {
 	InvalidTotal       uint64  `json:"invalid_total"`
 	RequeuedTotal      uint64  `json:"requeued_total"`
 	SessionsTotal      uint64  `json:"sessions_total"`
-	RefusedTotal       uint64  `json:"refused_total"` // what they name is missing or not allowed
+	ReconnectsTotal    uint64  `json:"reconnects_total"` // sessions after a failure
+	RefusedTotal       uint64  `json:"refused_total"`    // what they name is missing or not allowed
 	ExpiredTotal       uint64  `json:"expired_total"`
 	FailuresTotal      uint64  `json:"failures_total"`                      // attempts and sessions that failed
 	Window             int     `json:"window"`                              // messages that may be in flight now
@@ -63,6 +89,9 @@ type publisherStatus struct {
 	LastAdvice         string  `json:"last_advice"`          // what to do about it
 	LastErrorSeconds   float64 `json:"last_error_seconds"`   // ago
 	NextAttemptSeconds float64 `json:"next_attempt_seconds"` // while waiting
+	AwaySeconds        float64 `json:"away_seconds"`         // since publishing began to fail; 0 while all is well
+	StalledSeconds     float64 `json:"stalled_seconds"`      // for which a broker that is there took nothing
+	RateLimited        bool    `json:"rate_limited"`         // by --rate
 }
 
 type fsStatus struct {
@@ -80,6 +109,9 @@ type fsStatus struct {
 	RedrivenTotal         uint64 `json:"redriven_total"`        // messages that an operator made ready again
 	Draining              bool   `json:"draining"`              // takes no new files
 	PanicsTotal           uint64 `json:"panics_total"`
+	RefusedTotal          uint64 `json:"refused_total"` // opens and writes that got an error
+
+	Refused map[string]uint64 `json:"refused"` // the same by reason
 }
 
 // statusFiles are the files of .status.
@@ -90,6 +122,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 	return []fs.StatusFile{
 		{Name: "summary", Content: func() []byte { return []byte(d.status().summary()) }},
 		{Name: "status.json", Content: func() []byte { return jsonText(d.status()) }},
+		{Name: "metrics", Content: d.metrics.text},
 		{Name: "queue", Content: keyValues(func(s status) any { return s.Queue })},
 		{Name: "publisher", Content: keyValues(func(s status) any { return s.Publisher })},
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
@@ -100,42 +133,68 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 }
 
 // status takes a snapshot of everything.
-func (d *daemon) status() status {
+func (d *daemon) status() status { return d.monitor.judged(d.measure()) }
+
+// measure is status without what only the monitor knows.
+func (d *daemon) measure() status {
 	f := d.fs.Stats()
-	return status{
+	s := status{
 		Version: version(), Mountpoint: d.flags.Mountpoint,
 		UptimeSeconds: seconds(time.Since(d.started)),
-		Queue:         d.queueStatus(),
-		Publisher:     d.publisherStatus(),
 		FS: fsStatus{
 			OpenFiles: f.OpenFiles, HeldFiles: f.HeldFiles, BufferedBytes: f.BufferedBytes,
 			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,
 			IngestedDeadTotal: f.IngestedDeadTotal, IngestErrorsTotal: f.IngestErrorsTotal,
 			IngestedPartialTotal: f.IngestedPartialTotal, IngestedRepeatsTotal: f.IngestedRepeatsTotal, UnknownEndingsTotal: f.UnknownEndingsTotal,
 			PurgedTotal: f.PurgedTotal, RedrivenTotal: f.RedrivenTotal, Draining: f.Draining,
-			PanicsTotal: f.PanicsTotal,
+			PanicsTotal: f.PanicsTotal, Refused: d.fs.Refused(),
 		},
 	}
+	for _, n := range s.FS.Refused {
+		s.FS.RefusedTotal += n
+	}
+	s.details.operations = d.fs.Operations()
+	d.measureQueue(&s)
+	d.measurePublisher(&s)
+	return s
 }
 
-func (d *daemon) queueStatus() queueStatus {
+func (d *daemon) measureQueue(to *status) {
 	s, err := d.queue.Stats()
 	if err != nil {
 		d.log.Error("stats", "error", err)
 	}
-	damage := d.queue.Damage()
+	damage, store := d.queue.Damage(), d.queue.Store()
 	q := queueStatus{
 		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
-		FreeBytes: d.queue.Space().Free, FaultsTotal: d.queue.Faults(),
+		FreeBytes: d.queue.Space().Free, FaultsTotal: store.FaultsTotal,
+		LimitBytes: store.LimitBytes, StoreBytes: store.DiskBytes, DiskFreeBytes: store.DiskFreeBytes,
+	}
+	if q.Refusal = refusalCode(store.Refusal); q.Refusal != "" {
+		q.RefusalText = store.Refusal.Error()
 	}
 	if !s.Oldest.IsZero() {
 		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
 	}
-	return q
+	to.Queue, to.details.syncs = q, store.Syncs
 }
 
-func (d *daemon) publisherStatus() publisherStatus {
+func refusalCode(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, queue.ErrDiskFull):
+		return refusedDisk
+	case errors.Is(err, queue.ErrFull):
+		return refusedFull
+	case errors.Is(err, queue.ErrClosed):
+		return refusedClosed
+	}
+	return refusedFault
+}
+
+func (d *daemon) measurePublisher(to *status) {
 	s := d.publisher.Stats()
 	p := publisherStatus{
 		State: string(s.State), Broker: d.flags.masked(), Exchange: d.flags.Exchange,
@@ -145,6 +204,10 @@ func (d *daemon) publisherStatus() publisherStatus {
 		RefusedTotal: s.RefusedTotal, ExpiredTotal: s.ExpiredTotal, FailuresTotal: s.FailuresTotal,
 		Window: s.Window, PausedSeconds: max(0, seconds(time.Until(s.PausedUntil))),
 		LastCause: string(s.LastCause), LastAdvice: s.LastAdvice,
+		ReconnectsTotal: s.ReconnectsTotal, RateLimited: s.RateLimited,
+	}
+	if !s.AwaySince.IsZero() {
+		p.AwaySeconds = seconds(time.Since(s.AwaySince))
 	}
 	link := d.brokers.Stats()
 	p.ConnectedTo = link.Address
@@ -155,7 +218,7 @@ func (d *daemon) publisherStatus() publisherStatus {
 	if !s.NextAttempt.IsZero() {
 		p.NextAttemptSeconds = max(0, seconds(time.Until(s.NextAttempt)))
 	}
-	return p
+	to.Publisher, to.details.confirms, to.details.failures = p, s.ConfirmDuration, s.Failures
 }
 
 // timestamp is a time as Unix seconds; 0 if there is none.
@@ -203,6 +266,10 @@ func (s status) summary() string {
 	}
 	q, p, f := s.Queue, s.Publisher, s.FS
 	fmt.Fprintf(&b, "spoolfs %s on %s, up %s\n\n", s.Version, s.Mountpoint, age(s.UptimeSeconds))
+	line("health", "%s%s", s.Health.Level, intake(s.Health))
+	for _, p := range s.Health.Problems {
+		line("", "%s: %s", p.Code, p.Text)
+	}
 	line("queue", "%d ready, %d leased, %d delayed, %d staged, %s%s",
 		q.Ready, q.Leased, q.Delayed, q.Staged, size(q.Bytes), oldest(q))
 	line("dead", "%d set aside, and %d partial files", q.Dead, q.Partial)
@@ -224,6 +291,17 @@ func oldest(q queueStatus) string {
 		return ""
 	}
 	return ", oldest " + age(q.OldestReadySeconds)
+}
+
+// intake says what a level does not.
+func intake(h health) string {
+	switch {
+	case !h.Ready:
+		return ", and takes no files"
+	case !h.Live:
+		return ", and makes no progress"
+	}
+	return ""
 }
 
 func draining(f fsStatus) string {

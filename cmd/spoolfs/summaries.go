@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// summaries write to the log what a status says: a line for each problem that
+// comes or goes, and from time to time, if something has happened, the numbers.
+type summaries struct {
+	log     *slog.Logger
+	every   time.Duration // 0 is never
+	dropped func() uint64 // records that the log has left out
+
+	next     time.Time
+	before   status // at the last line
+	problems map[string]bool
+	address  string // of the broker, as logged
+}
+
+// observe takes the status of a moment.
+func (u *summaries) observe(now time.Time, s status) {
+	u.logProblems(s.Health.Problems)
+	if to := s.Publisher.ConnectedTo; to != u.address {
+		u.address = to
+		u.log.Info("connected", "route", defaultRoute, "broker", to)
+	}
+	if u.next.IsZero() {
+		u.next = now.Add(u.every)
+	}
+	if u.every > 0 && !now.Before(u.next) {
+		u.next = now.Add(u.every)
+		u.write(s)
+	}
+}
+
+// toldElsewhere are the problems of which the part that has them tells, or the
+// command that made them.
+var toldElsewhere = map[string]bool{
+	"broker-away": true, "broker-blocked": true, "broker-refuses": true,
+	"paused": true, "draining": true, "starting": true, "stopping": true,
+	refusedFault: true, refusedClosed: true,
+}
+
+func (u *summaries) logProblems(problems []problem) {
+	now := make(map[string]bool, len(problems))
+	for _, p := range problems {
+		if toldElsewhere[p.Code] {
+			continue
+		}
+		now[p.Code] = true
+		if !u.problems[p.Code] {
+			level := slog.LevelWarn
+			if p.Level == levelCritical {
+				level = slog.LevelError
+			}
+			u.log.Log(context.Background(), level, "problem "+p.Code, "text", p.Text, "advice", p.Advice)
+		}
+	}
+	for code := range u.problems {
+		if !now[code] {
+			u.log.Info("over: problem " + code)
+		}
+	}
+	u.problems = now
+}
+
+// write sums up, if something has happened since the last time. Names are those
+// of status.json; "ingested", "published", "failures" and "refused" are what was
+// added since the last line.
+func (u *summaries) write(s status) {
+	if !happened(&u.before, &s) {
+		return
+	}
+	q, p, f, was := s.Queue, s.Publisher, s.FS, u.before
+	u.before = s
+	u.log.Info("summary", "route", defaultRoute,
+		"ingested", f.IngestedMessagesTotal-was.FS.IngestedMessagesTotal,
+		"published", p.ConfirmedTotal-was.Publisher.ConfirmedTotal,
+		"failures", p.FailuresTotal-was.Publisher.FailuresTotal,
+		"refused", f.RefusedTotal-was.FS.RefusedTotal,
+		"level", s.Health.Level, "state", p.State,
+		"ready", q.Ready, "leased", q.Leased, "delayed", q.Delayed, "dead", q.Dead, "staged", q.Staged,
+		"partial", q.Partial, "bytes", q.Bytes, "oldest_ready_seconds", q.OldestReadySeconds, "in_flight", p.InFlight,
+		"ingested_files_total", f.IngestedFilesTotal, "ingested_messages_total", f.IngestedMessagesTotal,
+		"confirmed_total", p.ConfirmedTotal, "rejected_total", p.RejectedTotal, "invalid_total", p.InvalidTotal,
+		"requeued_total", p.RequeuedTotal, "failures_total", p.FailuresTotal, "refused_total", f.RefusedTotal,
+		"purged_total", f.PurgedTotal, "redriven_total", f.RedrivenTotal,
+		"not_logged_total", u.dropped())
+}
+
+// happened reports whether a count differs.
+func happened(a, b *status) bool {
+	for _, n := range numbers {
+		counts := n.kind == counter || strings.HasPrefix(n.name, "queue_messages")
+		if counts && n.of(a) != n.of(b) {
+			return true
+		}
+	}
+	return false
+}
