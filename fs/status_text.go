@@ -47,6 +47,9 @@ func messageText(e queue.Entry) []byte {
 	for _, h := range m.Headers {
 		lines = append(lines, keyValue("header."+strings.ReplaceAll(escape(h.Name), " ", `\x20`), h.Value))
 	}
+	for _, p := range m.Properties {
+		lines = append(lines, keyValue("property."+p.Name, p.Value))
+	}
 	slices.Sort(lines)
 	return append([]byte(strings.Join(lines, "")+"\n"), m.Body...)
 }

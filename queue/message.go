@@ -56,6 +56,10 @@ type Message struct {
 	// empty table, which are different things on the wire.
 	Headers []Header
 
+	// Properties are further AMQP properties by their names, such as "type" or
+	// "priority", numbers in decimal. MessageID and the content's are elsewhere.
+	Properties []Property
+
 	// Body is what is published. In a dead letter that could not be decoded it
 	// is the raw bytes of the record, in a partial file those of the file.
 	Body []byte
@@ -72,6 +76,15 @@ type Message struct {
 
 // Header is one entry of a header table.
 type Header struct {
+	Name, Value string
+
+	// JSON says that Value is the JSON text of a value that is not a string: a
+	// number, true, false, null, an array or an object.
+	JSON bool
+}
+
+// Property is one AMQP property.
+type Property struct {
 	Name, Value string
 }
 

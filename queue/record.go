@@ -7,7 +7,7 @@ import (
 )
 
 // Tags of the fields of a record, the stored form of a Message. See fields.go
-// for the envelope; testdata/record-v1.golden holds one of each.
+// for the envelope; testdata/record-v1*.golden hold one of each.
 const (
 	tagID       = 1 // file id (16 bytes), line uvarint; or
 	tagIDText   = 2 // an ID of any other form
@@ -27,6 +27,8 @@ const (
 	tagBody     = 16
 	tagReason   = 17
 	tagPartial  = 18 // 1 in a partial file
+	tagJSON     = 19 // as tagHeader, of a value in JSON
+	tagProperty = 20 // as tagHeader
 )
 
 // encodeRecord returns the stored form of m.
@@ -40,8 +42,14 @@ func encodeRecord(m *Message) []byte {
 		w.field(tagHeaders, "")
 	}
 	for _, h := range m.Headers {
-		b := binary.AppendUvarint(nil, uint64(len(h.Name)))
-		w.field(tagHeader, string(b)+h.Name+h.Value)
+		tag := uint64(tagHeader)
+		if h.JSON {
+			tag = tagJSON
+		}
+		w.field(tag, encodePair(h.Name, h.Value))
+	}
+	for _, p := range m.Properties {
+		w.field(tagProperty, encodePair(p.Name, p.Value))
 	}
 	if len(m.Body) > 0 {
 		w.bytes(tagBody, m.Body)
@@ -110,8 +118,8 @@ func (m *Message) setField(tag uint64, content []byte) error {
 		m.ContentEncoding = string(content)
 	case tagHeaders:
 		m.Headers = []Header{}
-	case tagHeader:
-		return m.addHeader(content)
+	case tagHeader, tagJSON, tagProperty:
+		return m.addPair(tag, content)
 	case tagBody:
 		m.Body = append([]byte(nil), content...)
 	case tagReason:
@@ -163,13 +171,22 @@ func (m *Message) setID(content []byte) error {
 	return nil
 }
 
-func (m *Message) addHeader(content []byte) error {
+// encodePair returns the stored form of a name and its value.
+func encodePair(name, value string) string {
+	return string(binary.AppendUvarint(nil, uint64(len(name)))) + name + value
+}
+
+func (m *Message) addPair(tag uint64, content []byte) error {
 	n, k := binary.Uvarint(content)
 	if k <= 0 || n > uint64(len(content)-k) {
 		return fmt.Errorf("%w: header", ErrCorrupt)
 	}
-	name := k + int(n)
-	m.Headers = append(m.Headers, Header{Name: string(content[k:name]), Value: string(content[name:])})
+	name, value := string(content[k:k+int(n)]), string(content[k+int(n):])
+	if tag == tagProperty {
+		m.Properties = append(m.Properties, Property{name, value})
+	} else {
+		m.Headers = append(m.Headers, Header{name, value, tag == tagJSON})
+	}
 	return nil
 }
 

@@ -20,33 +20,45 @@ func fullMessage() Message {
 		Words: []string{"20260101", "", "m\xe9t\xe9o"}, Key: "v03.a", HasKey: true,
 		Exchange: "xs_feeder", PubTime: time.Unix(1764488431, 0),
 		ContentType: "application/json", ContentEncoding: "utf-8",
-		Headers: []Header{{"sum", "s,1234"}, {"empty", ""}},
+		Headers: []Header{{Name: "sum", Value: "s,1234"}, {Name: "empty"}},
 		Body:    []byte("{ \"pubTime\" : \"x\" }  \n\x00"), Reason: "not-json: detail",
+	}
+}
+
+// amqpMessage has what only files of the format amqp can say.
+func amqpMessage() Message {
+	return Message{
+		ID: FileID{4}.MessageID(1), Line: 1,
+		Headers: []Header{
+			{Name: "a", Value: "1", JSON: true}, {Name: "b", Value: "1"}, {Name: "c", Value: `[{"d": null}]`, JSON: true},
+		},
+		Properties: []Property{{"type", "t"}, {"priority", "9"}},
 	}
 }
 
 // TestRecord_Golden: stored records stay readable for ever.
 func TestRecord_Golden(t *testing.T) {
-	const name = "testdata/record-v1.golden"
-	m := fullMessage()
-	if *update {
-		if err := os.WriteFile(name, encodeRecord(&m), 0o644); err != nil {
+	for name, m := range map[string]Message{"record-v1": fullMessage(), "record-v1-amqp": amqpMessage()} {
+		name = "testdata/" + name + ".golden"
+		if *update {
+			if err := os.WriteFile(name, encodeRecord(&m), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		golden, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	golden, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := decodeRecord(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(*got, m) {
-		t.Errorf("decoded\n%+v\nwant\n%+v", *got, m)
-	}
-	if string(encodeRecord(&m)) != string(golden) {
-		t.Error("the encoding has changed: it needs a new version")
+		got, err := decodeRecord(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(*got, m) {
+			t.Errorf("%s: decoded\n%+v\nwant\n%+v", name, *got, m)
+		}
+		if string(encodeRecord(&m)) != string(golden) {
+			t.Errorf("%s: the encoding has changed: it needs a new version", name)
+		}
 	}
 }
 
@@ -60,6 +72,8 @@ func TestRecord_RoundTrip(t *testing.T) {
 		{ID: "parent/route"},
 		{ID: ID(f.String() + "-01")}, // not what MessageID makes
 		{Headers: []Header{}},
+		{Headers: []Header{{JSON: true}}, Properties: []Property{{}}},
+		amqpMessage(),
 		{HasKey: true},
 		{Words: []string{""}},
 		{PubTime: time.Unix(-5, 0)},
@@ -96,6 +110,7 @@ func FuzzRecord_Decode(f *testing.F) {
 	good := encodeRecord(&m)
 	f.Add(good[1 : len(good)-4])
 	f.Add([]byte{tagHeader, 2, 200, 1})
+	f.Add([]byte{tagJSON, 2, 1, 'a', tagProperty, 3, 1, 'a', 'b'})
 	f.Add([]byte{tagID, 17, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17})
 	f.Fuzz(func(t *testing.T, fields []byte) {
 		// The envelope is made right, or the checksum would hide the fields.

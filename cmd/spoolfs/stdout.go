@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"spoolfs/publisher"
+	"spoolfs/queue"
 )
 
 // stdoutSession is a broker for a first try: it prints each message as a JSON
@@ -35,9 +36,29 @@ type printed struct {
 	Exchange    string            `json:"exchange"`
 	RoutingKey  string            `json:"routing_key"`
 	ContentType string            `json:"content_type,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
+	Headers     map[string]any    `json:"headers,omitempty"`
+	Properties  map[string]string `json:"properties,omitempty"`
 	Body        string            `json:"body,omitempty"`
 	BodyBase64  []byte            `json:"body_base64,omitempty"`
+}
+
+// addFields adds headers and properties.
+func (p *printed) addFields(m *queue.Message) {
+	for _, h := range m.Headers {
+		if p.Headers == nil {
+			p.Headers = map[string]any{}
+		}
+		p.Headers[h.Name] = h.Value
+		if h.JSON {
+			p.Headers[h.Name] = json.RawMessage(h.Value)
+		}
+	}
+	for _, property := range m.Properties {
+		if p.Properties == nil {
+			p.Properties = map[string]string{}
+		}
+		p.Properties[property.Name] = property.Value
+	}
 }
 
 // Publish prints a message.
@@ -46,12 +67,7 @@ func (s *stdoutSession) Publish(p publisher.Publication) error {
 		ID: string(p.Message.ID), Exchange: p.Exchange, RoutingKey: p.Key,
 		ContentType: p.Message.ContentType,
 	}
-	for _, h := range p.Message.Headers {
-		if line.Headers == nil {
-			line.Headers = map[string]string{}
-		}
-		line.Headers[h.Name] = h.Value
-	}
+	line.addFields(p.Message)
 	if utf8.Valid(p.Message.Body) {
 		line.Body = string(p.Message.Body)
 	} else {

@@ -2,8 +2,9 @@
 // clock, no log, no randomness, so that whoever has the bytes can decode them
 // again and get the same.
 //
-// There are two kinds of [Format]: [Sarracenia] has one record a line, and of
-// [Raw] the file is the message. What follows is of the first.
+// There are two kinds of [Format]. [Sarracenia] and [AMQP] have a record a line, and
+// of [Raw] the file is the message. [New] makes one by its name; a new one is a file
+// here, with a line in the table of formats.go. What follows is of the first.
 //
 //	a line ──▶ text ──────▶ record ───────▶ fields ────────▶ message
 //	     line end, BOM,   JSON, checked   without what     words, exchange,
@@ -39,10 +40,19 @@
 //     for byte, comes out once. Proven by TestSarracenia_Repeats.
 //   - I11: a file of the format raw becomes one message with its very bytes.
 //     Proven by TestRaw_Decode.
+//   - I13: of a line of the format amqp each field comes out as it was said, numbers
+//     and types included. Proven by TestAMQP_AllFields and, on the wire,
+//     TestMount_FormatAMQP of package integration.
+//   - I14: what AMQP cannot carry, and what is not exactly a message, is a dead letter
+//     that says why. Proven by TestAMQP_Lines, TestRaw_BeyondAMQP and
+//     FuzzEncode_WhatIngestTakes of package publisher/amqp.
+//   - I15: a template of the format raw is checked when it is configured, and its
+//     fields are those of the file. Proven by TestNew_Refused and TestRaw_Templates.
 //
 // # What is left to others
 //
-// The caller sets ID, Ingested, File and UID. The publisher joins the topic
+// The caller sets ID, Ingested, File and UID, and says in [Position] where the file
+// came from. The publisher joins the topic
 // prefix and the words up to 255 bytes, stopping before a word that is not
 // UTF-8, chooses the exchange where the record names none, and judges expiry by
 // PubTime. Where messages are spread over several exchanges, SplitCode says which.

@@ -16,6 +16,7 @@ import (
 func TestPackage_IsPure(t *testing.T) {
 	imports := []string{
 		"bytes", "crypto/md5", "crypto/sha256", "crypto/sha512", "encoding/base64", "encoding/hex", "fmt", "iter", "math",
+		"slices",
 		"spoolfs/queue", "strconv", "strings", "time", "unicode/utf16", "unicode/utf8",
 	}
 	ofTime := []string{"Date", "Duration", "Month", "Time", "UTC", "Unix"}

@@ -11,6 +11,9 @@ type Position struct {
 	// derives that from it.
 	File queue.FileID
 
+	// Origin is where the file came from, for formats that say so in messages.
+	Origin Origin
+
 	// Seen remembers the file's records for Decode, which leaves out repeats;
 	// without one repeats come out, too.
 	Seen *Seen

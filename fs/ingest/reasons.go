@@ -66,6 +66,18 @@ const (
 	ReasonV2BadNotice = "v2-bad-notice"
 )
 
+// The reasons for which a line of the format amqp becomes a dead letter, besides
+// those above. What follows the colon is for people.
+const (
+	ReasonUnknownKey      = "unknown-key: "
+	ReasonKeyTwice        = "key-twice: "
+	ReasonBadText         = "bad-text-" // half a surrogate pair, or a NUL
+	ReasonBadBase64       = "bad-body_base64"
+	ReasonBadHeader       = "bad-header: "
+	ReasonBadProperty     = "bad-property: "
+	ReasonUnknownProperty = "unknown-property: "
+)
+
 // The reasons for which a line is skipped: it needs nothing.
 const (
 	skipBlank    = "blank"

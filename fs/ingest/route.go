@@ -7,9 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxKey is the length in bytes of the longest routing key that AMQP can carry.
-const maxKey = 255
-
 // route returns what a record says about its routing key: the whole key, or the
 // words that come after the topic prefix. A topic counts only if it is still
 // among the public fields, which is what sr3 does.
@@ -40,7 +37,7 @@ func usableKey(value []byte, ok bool) (string, bool) {
 	return string(key), true
 }
 
-func usable(key string) bool { return len(key) <= maxKey && utf8.ValidString(key) }
+func usable(key string) bool { return len(key) <= maxShort && utf8.ValidString(key) }
 
 // pythonWords are the words that sr3 makes of a path. It keeps an empty word
 // for a leading slash and escapes the wildcards of AMQP ("%22" for "*" is its
@@ -61,8 +58,8 @@ func pythonWords(path []byte) []string {
 // words.
 func directories(path []byte) []string {
 	end := bytes.LastIndexByte(path, '/')
-	if end > maxKey {
-		end = bytes.LastIndexByte(path[:maxKey+1], '/')
+	if end > maxShort {
+		end = bytes.LastIndexByte(path[:maxShort+1], '/')
 	}
 	if end < 0 {
 		return nil

@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"strings"
-	"unicode/utf8"
 
 	"spoolfs/queue"
 )
@@ -26,110 +25,42 @@ func NewSarracenia(opts SarraceniaOptions) *Sarracenia {
 // Whole implements [Format].
 func (*Sarracenia) Whole() bool { return false }
 
+var sarraceniaKind = kind{
+	name: "sarracenia",
+	make: func(s Settings) (Format, error) {
+		return NewSarracenia(SarraceniaOptions{TopicPrefix: s.TopicPrefix, MaxLine: s.MaxLine}), nil
+	},
+}
+
 // Decode implements [Format]. Its cost is linear in len(data), whatever data
 // holds.
 func (f *Sarracenia) Decode(data []byte, at Position) Result {
 	rec := newRecord(f.opts.MaxDepth)
-	// Most lines are longer than that.
-	res := Result{Messages: make([]queue.Message, 0, min(bytes.Count(data, []byte("\n")), len(data)/64))}
-	for {
-		rest := data[res.Consumed:]
-		n := bytes.IndexByte(rest, '\n') + 1
-		if n == 0 {
-			res.Tail = f.tail(rec, rest, at)
-			if len(res.Messages) == 0 {
-				res.Messages = nil
-			}
-			return res
-		}
-		res.Messages = append(res.Messages, queue.Message{})
-		last := len(res.Messages) - 1
-		if skip := f.line(&res.Messages[last], rec, rest[:n], at); skip != "" {
-			res.Messages = res.Messages[:last]
-			res.count(skip)
-		}
-		at.Line++
-		res.Consumed += n
-		res.Lines++
+	lines := lineDecoder{
+		maxLine: f.opts.MaxLine,
+		decode: func(m *queue.Message, raw, text []byte, at Position) string {
+			return f.decode(m, rec, line{raw, text}, at)
+		},
+		torn: func(string) bool { return true },
 	}
+	return lines.run(data, at)
 }
 
-// tail decodes the bytes after the last newline.
-func (f *Sarracenia) tail(rec *record, raw []byte, at Position) *queue.Message {
-	m := new(queue.Message)
-	if f.line(m, rec, raw, at) != "" {
-		return nil
-	}
-	switch m.Reason {
-	case "", ReasonNulOnly, ReasonTooLong:
-		// Whole, or beyond repair.
-	default:
-		m.Reason = ReasonTornLastLine
-	}
-	return m
-}
-
-// line decodes one physical line, its line end included. It says why, if the line
-// needs nothing.
-func (f *Sarracenia) line(m *queue.Message, rec *record, raw []byte, at Position) (skip string) {
-	switch reason := f.decode(m, rec, raw, at); reason {
-	case "":
-	case skipBlank, skipDone, skipRepeated:
-		return reason
-	default:
-		*m = queue.Message{Reason: reason, Body: bytes.Clone(raw)}
-	}
-	m.Line = uint32(at.Line) + 1
-	return ""
-}
+// line is a physical line, and what of it is its record.
+type line struct{ raw, text []byte }
 
 // decode fills in the message in a line, or returns the reason why there is none.
-func (f *Sarracenia) decode(m *queue.Message, rec *record, raw []byte, at Position) (reason string) {
-	text, reason := f.text(raw, at.Line == 0)
-	if reason != "" {
-		return reason
-	}
-	if reason := rec.parse(text); reason != "" {
+func (f *Sarracenia) decode(m *queue.Message, rec *record, l line, at Position) (reason string) {
+	if reason := rec.parse(l.text); reason != "" {
 		return reason
 	}
 	switch {
 	case rec.isObject():
-		return f.object(m, rec, raw, at)
+		return f.object(m, rec, l.raw, at)
 	case rec.isRetry():
 		return v02FromRetry(m, rec)
 	}
 	return ReasonNotAnObject
-}
-
-// text strips from a line what is not part of its record, and refuses what
-// cannot be JSON.
-func (f *Sarracenia) text(raw []byte, first bool) (text []byte, reason string) {
-	text, ended := bytes.CutSuffix(raw, []byte("\n"))
-	if ended {
-		text = bytes.TrimSuffix(text, []byte("\r"))
-	}
-	if first {
-		text = bytes.TrimPrefix(text, []byte("\uFEFF"))
-	}
-	if isBlank(text) {
-		return nil, skipBlank
-	}
-	text = bytes.Trim(text, "\x00")
-	switch {
-	case isBlank(text):
-		return nil, ReasonNulOnly
-	case len(text) > f.opts.MaxLine:
-		return nil, ReasonTooLong
-	case bytes.IndexByte(text, 0) >= 0:
-		return nil, ReasonNulInside
-	case !utf8.Valid(text):
-		return nil, ReasonNotUTF8
-	}
-	return text, ""
-}
-
-func isBlank(text []byte) bool {
-	return len(bytes.TrimLeft(text, " \t\r\v\f")) == 0
 }
 
 // object decodes a record that is a JSON object: v03 fields, with or without
@@ -147,7 +78,7 @@ func (f *Sarracenia) object(m *queue.Message, rec *record, raw []byte, at Positi
 	if m.PubTime, reason = checkMandatory(fields); reason != "" {
 		return reason
 	}
-	if m.Exchange = namedExchange(rec.members); len(m.Exchange) > maxKey {
+	if m.Exchange = namedExchange(rec.members); len(m.Exchange) > maxShort {
 		return ReasonExchangeTooLong
 	}
 	m.Words, m.Key, m.HasKey = route(rec.members, fields, marked)

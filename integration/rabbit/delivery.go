@@ -1,6 +1,10 @@
 package rabbit
 
-import amqp "github.com/rabbitmq/amqp091-go"
+import (
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
 
 // Delivery is a message as a consumer gets it.
 type Delivery struct {
@@ -12,6 +16,14 @@ type Delivery struct {
 	ContentType     string
 	ContentEncoding string
 	DeliveryMode    uint8
+
+	AppID         string
+	CorrelationID string
+	Expiration    string
+	Priority      uint8
+	ReplyTo       string
+	Timestamp     time.Time
+	Type          string
 
 	// Headers is nil when the message has no header table and empty when its
 	// table is empty.
@@ -31,6 +43,13 @@ func newDelivery(d amqp.Delivery) Delivery {
 		ContentType:     d.ContentType,
 		ContentEncoding: d.ContentEncoding,
 		DeliveryMode:    d.DeliveryMode,
+		AppID:           d.AppId,
+		CorrelationID:   d.CorrelationId,
+		Expiration:      d.Expiration,
+		Priority:        d.Priority,
+		ReplyTo:         d.ReplyTo,
+		Timestamp:       d.Timestamp,
+		Type:            d.Type,
 		Headers:         d.Headers,
 		Body:            d.Body,
 		tag:             d.DeliveryTag,

@@ -17,9 +17,9 @@ const (
 	frameOverhead = 8
 
 	// headerOverhead is the most that a content header takes beside the header
-	// table: class, weight, body size, flags, delivery mode, and three short
-	// strings.
-	headerOverhead = 2 + 2 + 8 + 2 + 1 + 3*(1+maxShort)
+	// table: class, weight, body size, flags, delivery mode, priority, timestamp,
+	// and eight short strings.
+	headerOverhead = 2 + 2 + 8 + 2 + 1 + 1 + 8 + 8*(1+maxShort)
 )
 
 // encode makes what the library sends. The broker must not see anything of a
@@ -41,14 +41,15 @@ func encode(p publisher.Publication, frameSize int) (amqp091.Publishing, error) 
 	if err != nil {
 		return amqp091.Publishing{}, err
 	}
-	return amqp091.Publishing{
+	msg := amqp091.Publishing{
 		DeliveryMode:    amqp091.Persistent,
 		MessageId:       string(m.ID),
 		ContentType:     m.ContentType,
 		ContentEncoding: m.ContentEncoding,
 		Headers:         headers,
 		Body:            m.Body,
-	}, nil
+	}
+	return msg, setProperties(&msg, m.Properties)
 }
 
 // encodeHeaders makes the header table. It must fit into one frame, with the
@@ -58,26 +59,40 @@ func encodeHeaders(headers []queue.Header, frameSize int) (amqp091.Table, error)
 		return nil, nil
 	}
 	table := make(amqp091.Table, len(headers))
-	size := 4
 	for _, h := range headers {
 		if len(h.Name) > maxShort {
 			return nil, tooLong("header-name", len(h.Name), maxShort)
 		}
-		if h.Name == "CC" || h.Name == "BCC" {
-			// RabbitMQ reads further routing keys from these, wants an array,
-			// and ends the channel if it gets a string.
-			return nil, &publisher.InvalidError{Reason: "header-reserved: " + h.Name}
-		}
 		if _, twice := table[h.Name]; twice {
 			return nil, &publisher.InvalidError{Reason: fmt.Sprintf("header-twice: %q", h.Name)}
 		}
-		table[h.Name] = h.Value
-		size += 1 + len(h.Name) + 1 + 4 + len(h.Value)
+		value, err := headerValue(h)
+		if err != nil {
+			return nil, &publisher.InvalidError{Reason: fmt.Sprintf("header-invalid: %q: %v", h.Name, err)}
+		}
+		if isRoutingHeader(h.Name) && !areKeys(value) {
+			return nil, &publisher.InvalidError{Reason: "header-reserved: " + h.Name}
+		}
+		table[h.Name] = value
 	}
+	size := tableSize(table)
 	if limit := frameSize - frameOverhead - headerOverhead; frameSize > 0 && size > limit {
 		return nil, tooLong("headers", size, limit)
 	}
 	return table, nil
+}
+
+// isRoutingHeader reports whether RabbitMQ reads further routing keys from a header.
+// It wants an array of strings, and ends the channel if it gets something else.
+func isRoutingHeader(name string) bool { return name == "CC" || name == "BCC" }
+
+func areKeys(value any) bool {
+	keys, ok := value.([]any)
+	for _, key := range keys {
+		text, isText := key.(string)
+		ok = ok && isText && len(text) <= maxShort
+	}
+	return ok
 }
 
 func tooLong(what string, size, limit int) error {

@@ -24,6 +24,15 @@ func TestEncode_Invalid(t *testing.T) {
 		"header-twice": func(p *publisher.Publication) {
 			p.Message.Headers = []queue.Header{{Name: "a", Value: "1"}, {Name: "a", Value: "1"}}
 		},
+		"header-invalid": func(p *publisher.Publication) {
+			p.Message.Headers = []queue.Header{{Name: "a", Value: "1e999", JSON: true}}
+		},
+		"header-reserved": func(p *publisher.Publication) {
+			p.Message.Headers = []queue.Header{{Name: "CC", Value: `["a", 1]`, JSON: true}}
+		},
+		"property-invalid": func(p *publisher.Publication) {
+			p.Message.Properties = []queue.Property{{Name: "ttl", Value: "1"}}
+		},
 	} {
 		p := publication("x", 1)
 		if _, err := encode(p, 4096); err != nil {

@@ -93,7 +93,8 @@ func (s *Session) run() {
 	close(s.verdicts)
 }
 
-// Publish implements publisher.Session. Messages are persistent and mandatory.
+// Publish implements publisher.Session. Messages are mandatory, and persistent
+// unless they say otherwise themselves.
 //
 // Two things are not on the wire as one might wish. amqp091-go sends no header
 // table when it is empty, so that a consumer sees the same for Headers that are

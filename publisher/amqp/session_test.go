@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rabbitmq/amqp091-go"
 	"spoolfs/integration/rabbit"
+
 	"spoolfs/publisher"
 	"spoolfs/queue"
 )
@@ -281,25 +284,42 @@ func TestSession_InvalidMessage(t *testing.T) {
 	closeSession(t, s)
 }
 
-// The largest header table that passes our check passes the broker's.
+// The largest header table that passes our check passes the broker's, whatever is in
+// it, and with the longest of all properties.
 func TestSession_LargestHeaders(t *testing.T) {
 	q := declareQueue(t, nil)
 	s := dial(t, Options{})
+	longest := strings.Repeat("p", maxShort)
 	p := publication(q.Exchange, 1)
-	p.Message.ID = queue.ID(strings.Repeat("i", maxShort))
-	p.Message.ContentType = strings.Repeat("t", maxShort)
-	p.Message.ContentEncoding = strings.Repeat("e", maxShort)
-	value := strings.Repeat("v", s.frameSize-frameOverhead-headerOverhead-4-1-1-1-4)
-	p.Message.Headers = []queue.Header{{Name: "n", Value: value}}
+	p.Message.ID, p.Message.ContentType, p.Message.ContentEncoding = queue.ID(longest), longest, longest
+	for _, name := range []string{"correlation_id", "reply_to", "type", "app_id"} {
+		p.Message.Properties = append(p.Message.Properties, queue.Property{Name: name, Value: longest})
+	}
+	p.Message.Properties = append(p.Message.Properties,
+		queue.Property{Name: "expiration", Value: "4294967295"}, queue.Property{Name: "priority", Value: "9"},
+		queue.Property{Name: "timestamp", Value: "253402300799"})
+	values := "[" + strings.Repeat(`1, 0.5, true, null, "text", [false], {"a": {"b": [-1]}}, `, 1000) + "2]"
+	p.Message.Headers = []queue.Header{{Name: "a", Value: values, JSON: true}}
+	array, err := headerValue(p.Message.Headers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := s.frameSize - frameOverhead - headerOverhead - tableSize(amqp091.Table{"a": array, "n": ""})
+	p.Message.Headers = append(p.Message.Headers, queue.Header{Name: "n", Value: strings.Repeat("v", rest)})
 	publish(t, s, p)
 	if got := nextVerdict(t, s); got.Outcome != publisher.Confirmed {
 		t.Errorf("got %+v", got)
 	}
-	if d := consume(t, q, 1)[0]; d.Headers["n"] != value {
-		t.Error("the header has changed")
+	d := consume(t, q, 1)[0]
+	if !reflect.DeepEqual(d.Headers["a"], array) || d.Headers["n"] != p.Message.Headers[1].Value {
+		t.Error("the headers have changed")
+	}
+	if d.AppID != longest || d.CorrelationID != longest || d.ReplyTo != longest || d.Type != longest || d.Priority != 9 ||
+		d.Expiration != "4294967295" || d.Timestamp.Unix() != 253402300799 {
+		t.Error("the properties have changed")
 	}
 
-	p.Message.Headers[0].Value += "v"
+	p.Message.Headers[1].Value += "v"
 	var invalid *publisher.InvalidError
 	if err := s.Publish(p); !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Reason, "headers-too-long: ") {
 		t.Errorf("one byte more: got error %v", err)
