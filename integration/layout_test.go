@@ -15,9 +15,11 @@ var arrows = map[string][]string{
 	"spoolfs/fs/device":          {},
 	"spoolfs/fs":                 {"spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/shm", "spoolfs/queue"},
 	"spoolfs/fs/shm":             {},
+	"spoolfs/fs/janitor":         {"spoolfs/fs/ingest", "spoolfs/queue"},
+	"spoolfs/fs/keeper":          {"spoolfs/fs/device", "spoolfs/fs/shm"},
 	"spoolfs/publisher":          {"spoolfs/queue"},
 	"spoolfs/publisher/amqp":     {"spoolfs/publisher", "spoolfs/queue"},
-	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/ingest", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
+	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
 	"spoolfs/integration/rabbit": {},
 	"spoolfs/integration/demo":   {"spoolfs/integration/rabbit"},
 }

@@ -1,6 +1,10 @@
 package publisher
 
-import "errors"
+import (
+	"errors"
+
+	"spoolfs/queue"
+)
 
 // Class is what can be done about a failure; policies says what is.
 type Class uint8
@@ -58,6 +62,7 @@ const (
 	Silent          Cause = "silent"           // it is there, and says nothing: no confirm in time, or no handshake
 	AlarmedBroker   Cause = "blocked"          // the broker blocks publishers for too long
 	Rejecting       Cause = "rejecting"        // the broker refuses messages for now
+	Store           Cause = "store"            // our own disk, not the broker
 	BadMessage      Cause = "message"          // the broker cannot take a message
 )
 
@@ -91,6 +96,9 @@ func faultOf(err error) *Fault {
 	if errors.As(err, &f) {
 		return f
 	}
+	if errors.Is(err, queue.ErrFault) {
+		return &Fault{Cause: Store, Err: err}
+	}
 	return &Fault{Cause: Lost, Err: err}
 }
 
@@ -111,5 +119,6 @@ var advice = map[Cause]string{
 	Silent:          "see whether the broker, or the node of its queue, hangs or is overloaded; what has no confirm is sent again on a new connection",
 	AlarmedBroker:   "the broker has a memory or disk alarm: free some there",
 	Rejecting:       "a queue at the broker is full or has failed: see its length and its limit",
+	Store:           "see whether the store's disk is full or failing: this program's log says more",
 	BadMessage:      "see the dead letters",
 }

@@ -73,10 +73,10 @@ func New(opts Options) (*Publisher, error) {
 func (p *Publisher) work(ctx context.Context) error {
 	for {
 		p.setState(Idle)
-		if err := p.awaitWork(ctx); err != nil {
-			return unlessDone(ctx, err)
+		err := p.awaitWork(ctx)
+		if err == nil {
+			err = p.runSession(ctx)
 		}
-		err := p.runSession(ctx)
 		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return unlessDone(ctx, err)
 		}

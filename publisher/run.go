@@ -72,7 +72,8 @@ func (r *run) giveUp(err error) {
 }
 
 // send leases and publishes. It returns nil when there has been nothing to send
-// for IdleTimeout.
+// for IdleTimeout, and no verdict is missing: whether one is overdue is for the
+// watchdog to say.
 func (r *run) send(ctx context.Context) error {
 	for {
 		n := r.p.window.acquire(ctx, r.p.pace.burst())
@@ -84,10 +85,10 @@ func (r *run) send(ctx context.Context) error {
 		if err == nil {
 			err = r.sendAll(ctx, leases)
 		}
-		if errors.Is(err, errIdle) {
+		if errors.Is(err, errIdle) && r.isEmpty() {
 			return nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errIdle) {
 			return err
 		}
 	}
@@ -214,6 +215,12 @@ func (r *run) screen(l *queue.Lease) (done bool, err error) {
 	r.p.window.release(1)
 	r.p.window.acquit(1)
 	return true, r.p.settle(flight{lease: l}, LazyMessage, "")
+}
+
+func (r *run) isEmpty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flying.len() == 0
 }
 
 func (r *run) takeOff(l *queue.Lease) uint64 {

@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,7 +66,7 @@ func (r *run) settleAll(batch []Verdict) error {
 	}
 	if len(confirmed) > 0 {
 		r.p.confirmed(len(confirmed))
-		if err := r.p.opts.Route.Ack(confirmed...); err != nil {
+		if err := r.p.ack(confirmed); err != nil {
 			return err
 		}
 	}
@@ -113,9 +114,43 @@ func (p *Publisher) logPace() {
 	}
 }
 
+// ack settles what is done. When the store was opened again meanwhile, some of
+// the leases have ended and the others have not.
+func (p *Publisher) ack(leases []*queue.Lease) error {
+	err := p.opts.Route.Ack(leases...)
+	if errors.Is(err, queue.ErrNotLeased) {
+		err = nil
+		for _, l := range leases {
+			err = errors.Join(err, p.unlessEnded(l, p.opts.Route.Ack(l)))
+		}
+	}
+	if err != nil {
+		p.opts.Route.Requeue(leases...)
+	}
+	return err
+}
+
+// unlessEnded is what is left to do about the error of a settlement. A lease that
+// had ended needs nothing: its message is ready again, and has been since the
+// store was opened again. What could not be settled is ready again, too: nobody
+// else would end its lease.
+func (p *Publisher) unlessEnded(l *queue.Lease, err error) error {
+	if errors.Is(err, queue.ErrNotLeased) {
+		return nil
+	}
+	if err != nil {
+		p.opts.Route.Requeue(l)
+	}
+	return err
+}
+
 // settle does with a message what the policy of its failure says.
 func (p *Publisher) settle(f flight, class Class, reason string) error {
 	p.count(f.lease, class, reason)
+	return p.unlessEnded(f.lease, p.apply(f, class, reason))
+}
+
+func (p *Publisher) apply(f flight, class Class, reason string) error {
 	if class == Unroutable {
 		reason = "returned: " + reason
 	}

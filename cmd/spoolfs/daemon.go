@@ -48,6 +48,11 @@ type daemon struct {
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}, limit: newLogLimit()}
 	d.log = newLogger(logOptions{c.LogLevel, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}, env.stderr, d.events, d.limit)
+	if warning, err := c.checkStorePlace(); err != nil {
+		return nil, c.origins.placed(err)
+	} else if warning != "" {
+		d.log.Warn(warning, "store", c.Store)
+	}
 	d.observe()
 	if err := d.openQueue(env.ctx); err != nil {
 		return nil, err
@@ -102,9 +107,17 @@ func (d *daemon) awaitStore(ctx context.Context) (*queue.Queue, []*queue.Stage, 
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, nil, err
+			return nil, nil, inUse(d.flags.Store, err)
 		}
 	}
+}
+
+// inUse adds to an error which process has the store.
+func inUse(store string, err error) error {
+	if info, e := queue.Look(store); e == nil && info.Owner != 0 {
+		return fmt.Errorf("%w (process %d has it)", err, info.Owner)
+	}
+	return err
 }
 
 // warnOfStrays says so if files lie where the mount will hide them.

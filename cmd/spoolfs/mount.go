@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/units"
+	"golang.org/x/sys/unix"
 
 	"spoolfs/queue"
 )
@@ -24,6 +25,7 @@ type mountCommand struct {
 	Store      string `placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there. The default is systemd's state directory, if there is one."`
 	routeFlags `embed:""`
 
+	NetworkStore bool             `help:"Allow a store on a network file system. A server that is away then stops every writer."`
 	StoreTimeout time.Duration    `reload:"yes" default:"1m" help:"How long a writer waits for a disk that does not answer before it gets an error (${default})."`
 	OpenLimit    int64            `reload:"yes" default:"262144" placeholder:"N" help:"Files that may be open or held at a time (${default})."`
 	BufferLimit  units.Base2Bytes `reload:"yes" default:"512MiB" placeholder:"SIZE" help:"Memory for what is written to open files (${default})."`
@@ -51,6 +53,13 @@ func (c *mountCommand) Run(env *environment) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	// The mountpoint comes first: nothing but this may ask it while it may be
+	// that of a daemon that is stopped.
+	lock, err := awaitMountpoint(env.ctx, c.Mountpoint)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	d, err := newDaemon(c, env)
 	if err != nil {
 		return err
@@ -111,10 +120,20 @@ func (c *mountCommand) checkPlaces() error {
 	if within(c.Store, c.Mountpoint) {
 		return badSetting("store", "%s lies within the mountpoint %s: give a directory elsewhere", c.Store, c.Mountpoint)
 	}
-	if _, err := os.Lstat(c.Mountpoint); errors.Is(err, os.ErrNotExist) {
+	if err := isThere(c.Mountpoint); errors.Is(err, os.ErrNotExist) {
 		return withCode(exitCannot, fmt.Errorf("mountpoint %s is not there: make it with mkdir", c.Mountpoint))
 	}
 	return nil
+}
+
+// isThere says whether a name is there, without a question to a file system
+// that is mounted on it, whose daemon may be stopped.
+func isThere(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return unix.Close(fd)
 }
 
 // within reports whether path is dir or lies in it, links resolved as far as

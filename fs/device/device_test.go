@@ -122,8 +122,9 @@ func TestDevice_AttachReplacesDead(t *testing.T) {
 			d := open(t, dir)
 			visible := false
 			err := d.attach(func(mount int, dir string) error {
+				visible = !dead(t, dir)
 				err := beneath(mount, dir)
-				visible = err == nil && !dead(t, dir)
+				visible = visible || err == nil && !dead(t, dir)
 				return err
 			})
 			if err != nil {

@@ -148,3 +148,15 @@ func (d *Device) Refuse(unique uint64, errno unix.Errno) error {
 	}
 	return nil
 }
+
+// SendAgain has the kernel send again what was read and never answered.
+func (d *Device) SendAgain() error {
+	const notifyResend = 7
+	b := make([]byte, 16)
+	binary.NativeEndian.PutUint32(b[0:], uint32(len(b)))
+	binary.NativeEndian.PutUint32(b[4:], notifyResend)
+	if err := d.write(b); err != nil {
+		return fmt.Errorf("have the kernel send requests again: %w", err)
+	}
+	return nil
+}

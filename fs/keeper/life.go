@@ -1,0 +1,373 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"spoolfs/fs/shm"
+)
+
+// ownBinary is the running program, even if it has been replaced on disk.
+const ownBinary = "/proc/self/exe"
+
+// start starts a worker. If the program on disk fails, as in the middle of an
+// installation, the running one is taken the next time.
+func (k *Keeper) start() {
+	k.respawn = nil
+	binary := k.opts.Binary
+	if k.own {
+		binary = ownBinary
+	}
+	k.state.Workers++
+	w, err := startWorker(binary, k.opts.Dir, k.device.FD, k.memory.FD(), k.opts.Credential)
+	if err != nil {
+		k.opts.Logger.Error("start a worker", "error", err)
+		k.failed(err)
+		return
+	}
+	k.worker = w
+	restoreOOM(w.process.Pid, k.opts.OOMScore)
+	start := k.opts.Start
+	start.State, start.AliveEvery = k.state, min(k.opts.RequestTimeout/(2*sightings), time.Second)
+	if err := w.tell(Message{Kind: KindStart, Start: &start}); err != nil {
+		k.opts.Logger.Error("start a worker", "error", err)
+		w.kill()
+	}
+}
+
+// failed plans the next start after one that did not succeed.
+func (k *Keeper) failed(err error) {
+	k.row++
+	switch {
+	case k.goal == trial:
+		k.takeBack(err)
+		return
+	case !k.attached:
+		k.cause, k.limit = err.Error(), time.After(0)
+		return
+	}
+	k.own = !k.own
+	k.respawn = time.After(pause(k.row))
+}
+
+// hear does what a message of the worker asks for.
+func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
+	if !ok {
+		k.worker.deaf = true // it is about to exit
+		return false, nil
+	}
+	k.worker.quiet = 0
+	switch m.Kind {
+	case KindReady:
+		return k.workerReady()
+	case KindAlive:
+		k.alive(m.Stuck)
+	case KindReloaded:
+		k.notify("READY=1")
+	case KindEnded:
+		k.worker.reason = m.Reason
+	}
+	return false, nil
+}
+
+// workerReady makes the mount visible, if it is not yet, and says so.
+func (k *Keeper) workerReady() (done bool, err error) {
+	if !k.attached {
+		if err := k.device.Attach(); err != nil {
+			return true, err
+		}
+		k.attached = true
+	}
+	w := k.worker
+	w.ready = time.Now()
+	k.setHealthy(true)
+	if err := w.tell(Message{Kind: KindAttached}); err != nil {
+		k.opts.Logger.Error("tell the worker that the mount is there", "error", err)
+	}
+	k.notify("READY=1", "STATUS=serving", fmt.Sprintf("MAINPID=%d", os.Getpid()))
+	switch k.goal {
+	case drain:
+		k.order(KindDrain)
+	case trial:
+		k.goal = succeed
+		k.yield()
+	}
+	return false, nil
+}
+
+// setHealthy reports a gap that has ended.
+func (k *Keeper) setHealthy(on bool) {
+	if k.healthy == on {
+		return
+	}
+	now := time.Now()
+	if on && k.cause != "" {
+		gap := now.Sub(k.since).Milliseconds()
+		k.state.LastGapMS, k.state.WorstGapMS = gap, max(gap, k.state.WorstGapMS)
+		k.opts.Logger.Warn("a worker has died and was replaced", "cause", k.cause, "gap_ms", gap,
+			"pid", k.worker.process.Pid, "deaths", k.state.Deaths)
+		k.cause = ""
+		k.tellState()
+	}
+	k.healthy, k.since, k.limit = on, now, nil
+	if !on && k.attached {
+		k.limit = time.After(k.opts.WorkerTimeout)
+	}
+}
+
+func (k *Keeper) tellState() {
+	if k.worker == nil {
+		return
+	}
+	state := k.state
+	if err := k.worker.tell(Message{Kind: KindKeeper, State: &state}); err != nil {
+		k.opts.Logger.Debug("tell the worker about the keeper", "error", err)
+	}
+}
+
+// alive feeds the watchdog of the service manager, as long as mount and store go
+// on.
+func (k *Keeper) alive(stuck string) {
+	if stuck != k.stuck && stuck != "" {
+		k.opts.Logger.Error("the worker does not get on", "what", stuck)
+	}
+	k.stuck = stuck
+	if stuck == "" && k.healthy {
+		k.notify("WATCHDOG=1")
+	}
+}
+
+// bury goes on after the end of a worker.
+func (k *Keeper) bury(state *os.ProcessState) (done bool, err error) {
+	w := k.worker
+	w.drainMessages()
+	k.worker = nil
+	k.setHealthy(false)
+	if k.goal != drain {
+		k.deadline = nil
+	}
+	e := w.end(state)
+	switch {
+	case e.code == 0 && w.reason == Unmounted:
+		k.opts.Logger.Warn("somebody else has unmounted the spool: stopping")
+		return true, k.opts.Manager.forget()
+	case k.goal == handOver:
+		return true, ErrHandedOver
+	case k.goal == succeed:
+		return true, ErrUpgrade
+	case k.goal == drain && (w.reason == Drained || !e.foreign):
+		return true, k.unmount(e)
+	case !k.attached && !e.foreign:
+		return true, &ExitError{e.code, "the worker ended before it served: " + e.cause}
+	case k.goal == replace:
+		k.goal = trial
+		k.own = false
+		k.start()
+		return false, nil
+	}
+	k.died(w, e)
+	return false, nil
+}
+
+// unmount ends the mount after the worker.
+func (k *Keeper) unmount(e end) error {
+	err := errors.Join(k.opts.Manager.forget(), k.device.Detach())
+	if e.code != 0 {
+		return errors.Join(&ExitError{e.code, "the worker did not end in good order: " + e.cause}, err)
+	}
+	return err
+}
+
+// died goes on after a death that nobody has asked for.
+func (k *Keeper) died(w *worker, e end) {
+	k.state.Deaths++
+	k.state.LastDeath = e.cause
+	lived := time.Since(w.started)
+	if w.ready.IsZero() {
+		k.opts.Logger.Warn("a worker has died before it served", "cause", e.cause, "pid", w.process.Pid, "lived_ms", lived.Milliseconds())
+	}
+	k.cause = e.cause
+	if lived > proven {
+		k.row = 0
+	}
+	if !e.foreign {
+		k.blame(w)
+	}
+	k.sweepSlots()
+	if e.foreign {
+		k.start()
+		return
+	}
+	if k.goal == trial {
+		k.takeBack(fmt.Errorf("the new program has died: %s", e.cause))
+		return
+	}
+	if w.ready.IsZero() {
+		k.failed(errors.New(e.cause))
+		return
+	}
+	k.row++
+	k.respawn = time.After(pause(k.row))
+}
+
+// blame finds out what the worker has died of, and refuses what has cost too many.
+func (k *Keeper) blame(w *worker) {
+	inHand := k.memory.InHand()
+	oneAtATime := k.memory.Careful()
+	if w.hung {
+		inHand, oneAtATime = k.judge.look(inHand), false
+	}
+	for _, r := range k.judge.died(inHand, oneAtATime) {
+		k.state.Refused++
+		k.row = 0 // that was it
+		k.opts.Logger.Error("a request has cost too many workers: it is answered with EIO",
+			"operation", operation(r.Opcode), "unique", r.Unique, "pid", r.PID, "workers", fatal)
+		if err := k.refuse(r); err != nil {
+			k.opts.Logger.Error("refuse a request", "error", err)
+		}
+	}
+	k.memory.SetCareful(k.judge.suspects())
+}
+
+// sweepSlots frees what the dead worker had in hand, if the kernel sends it again
+// to the next one, which has slots of its own.
+func (k *Keeper) sweepSlots() {
+	k.judge.forget()
+	if !k.memory.Resends() {
+		return // the next worker takes it from there
+	}
+	for _, r := range k.memory.InHand() {
+		k.memory.Drop(r.Slot)
+	}
+}
+
+// look watches the worker.
+func (k *Keeper) look() {
+	w := k.worker
+	if w == nil || w.hung || w.silent {
+		return
+	}
+	w.quiet++
+	var hung []shm.Request
+	if !w.ready.IsZero() {
+		hung = k.judge.look(k.memory.InHand())
+	}
+	switch {
+	case w.quiet > sightings:
+		k.opts.Logger.Error("the worker says nothing any more: it is killed", "pid", w.process.Pid, "for", k.opts.RequestTimeout)
+		w.silent = true
+		k.killStuck()
+	case len(hung) > 0 && w.quiet <= 2: // else it is the worker that hangs, and not the request
+		r := hung[0]
+		k.opts.Logger.Error("the worker hangs at a request: it is killed", "operation", operation(r.Opcode), "pid", r.PID,
+			"requests", len(hung), "for", k.opts.RequestTimeout)
+		w.hung = true
+		k.killStuck()
+	case !w.ready.IsZero() && time.Since(w.ready) > proven:
+		k.row = 0
+		k.judge.acquit()
+		k.memory.SetCareful(false)
+	}
+}
+
+func (k *Keeper) killStuck() {
+	k.worker.kill()
+	// It may be that not even that ends it, as with a disk that does not answer.
+	k.setHealthy(false)
+}
+
+// giveUp ends the connection: writers get an error instead of waiting.
+func (k *Keeper) giveUp() error {
+	k.opts.Logger.Error("no worker can serve: the mount is given up, and writers get errors; restart when the cause is mended",
+		"after", k.opts.WorkerTimeout, "cause", k.cause, "deaths", k.state.Deaths)
+	err := k.opts.Manager.forget()
+	if w := k.worker; w != nil {
+		w.kill()
+		k.worker = nil
+		go func() { // it may not die
+			<-w.exited
+			w.drainMessages()
+		}()
+	}
+	return errors.Join(fmt.Errorf("%w for %s (%s); all that was closed is safe in the store, the mount is dead, and the next start replaces it",
+		ErrNoWorker, k.opts.WorkerTimeout, k.cause), err, k.device.Close())
+}
+
+// stop begins the end.
+func (k *Keeper) stop(cause error) (done bool, err error) {
+	k.opts.Logger.Info("stopping", "cause", cause)
+	k.notify("STOPPING=1")
+	if k.worker == nil || k.worker.ready.IsZero() && !k.attached {
+		k.clear()
+		if k.opts.Manager.stores() && k.attached {
+			return true, ErrHandedOver
+		}
+		return true, k.unmount(end{})
+	}
+	k.deadline = time.After(k.opts.StopTimeout)
+	if k.opts.Manager.stores() {
+		k.goal = handOver
+		k.yield()
+		return false, nil
+	}
+	k.goal = drain
+	if !k.worker.ready.IsZero() {
+		k.order(KindDrain)
+	}
+	return false, nil
+}
+
+// yield has the worker end, so that another one takes over.
+func (k *Keeper) yield() {
+	if k.worker.ready.IsZero() {
+		k.worker.kill() // it has nothing to finish
+		return
+	}
+	k.deadline = time.After(k.opts.StopTimeout)
+	k.order(KindYield)
+}
+
+func (k *Keeper) order(kind Kind) {
+	if err := k.worker.tell(Message{Kind: kind}); err != nil {
+		k.opts.Logger.Error("the worker cannot be told to end: it is killed", "error", err)
+		k.worker.kill()
+	}
+}
+
+// overdue ends a worker that was told to end and does not.
+func (k *Keeper) overdue() {
+	if k.worker == nil {
+		return
+	}
+	k.opts.Logger.Error("the worker does not end: it is killed", "after", k.opts.StopTimeout)
+	k.worker.silent = true
+	k.worker.reason = Drained // as far as it got
+	k.worker.kill()
+}
+
+// forwardReload passes SIGHUP on to a worker that can take it.
+func (k *Keeper) forwardReload() {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		k.opts.Logger.Error("clock", "error", err)
+	}
+	k.notify("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
+	if k.worker == nil || k.worker.ready.IsZero() {
+		k.notify("READY=1") // the next worker reads it anyway
+		return
+	}
+	if err := k.worker.process.Signal(syscall.SIGHUP); err != nil {
+		k.opts.Logger.Error("reload", "error", err)
+	}
+}
+
+func (k *Keeper) notify(lines ...string) {
+	if err := k.opts.Manager.Notify(lines...); err != nil {
+		k.opts.Logger.Warn("service manager", "error", err)
+	}
+}

@@ -1,0 +1,50 @@
+package keeper
+
+// verify asks whether the program on disk can take over, beside what goes on.
+func (k *Keeper) verify() {
+	if k.goal != serve {
+		return
+	}
+	go func() { k.verified <- k.opts.Verify() }()
+}
+
+// beginUpgrade has the worker yield to a trial of the new program.
+func (k *Keeper) beginUpgrade(err error) {
+	switch {
+	case k.goal != serve:
+		return
+	case err != nil:
+		k.upgradeFailed(err)
+		return
+	}
+	k.opts.Logger.Info("upgrading: the new program is tried", "binary", k.opts.Binary)
+	k.own = false
+	if k.worker == nil {
+		k.goal = trial
+		k.start()
+		return
+	}
+	k.goal = replace
+	k.yield()
+}
+
+// takeBack goes on with the running program.
+func (k *Keeper) takeBack(err error) {
+	k.goal, k.own = serve, true
+	k.upgradeFailed(err)
+	k.start()
+}
+
+func (k *Keeper) upgradeFailed(err error) {
+	k.opts.Logger.Error("the upgrade has failed: the old program goes on", "error", err)
+	k.state.UpgradeFails++
+	k.state.UpgradeError = err.Error()
+	k.tellState()
+}
+
+// UpgradeFailed reports that the program could not be executed though it was
+// proven. Run can be called again then.
+func (k *Keeper) UpgradeFailed(err error) {
+	k.own = true
+	k.upgradeFailed(err)
+}

@@ -1,0 +1,304 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// program makes a program of workers that is a script before the real one.
+func (r *rig) program(script string) {
+	r.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	path := filepath.Join(r.t.TempDir(), "program")
+	if r.opts.Binary != "/proc/self/exe" {
+		path = r.opts.Binary + ".new"
+	}
+	text := fmt.Sprintf("#!/bin/sh\n%s\nexec '%s' \"$@\"\n", script, self)
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if r.opts.Binary == "/proc/self/exe" {
+		r.opts.Binary = path
+		return
+	}
+	if err := os.Rename(path, r.opts.Binary); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// load looks for names all the time, until told to end.
+func (r *rig) load() (finish func()) {
+	var wait sync.WaitGroup
+	quit := make(chan struct{})
+	for range 2 {
+		wait.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-quit:
+					return
+				default:
+				}
+				for _, errno := range r.begin("slow", "a", "b", "slow", "c")() {
+					if errno != served {
+						r.t.Errorf("under load: %v", errno)
+					}
+				}
+			}
+		})
+	}
+	return func() {
+		close(quit)
+		wait.Wait()
+	}
+}
+
+// adopt goes on with a new keeper.
+func (r *rig) adopt(deviceFD, memoryFD int) {
+	r.t.Helper()
+	k, err := Adopt(r.opts, deviceFD, memoryFD)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.run(k)
+}
+
+// copies are descriptors as a new program gets them.
+func (r *rig) copies() (deviceFD, memoryFD int) {
+	r.t.Helper()
+	deviceFD, memoryFD = r.keeper.Descriptors()
+	for _, fd := range []*int{&deviceFD, &memoryFD} {
+		n, err := unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		*fd = n
+	}
+	return deviceFD, memoryFD
+}
+
+// TestKeeper_Upgrade: the new program is tried, and a new keeper goes on where the
+// old one has ended. Nobody gets an error.
+func TestKeeper_Upgrade(t *testing.T) {
+	r := newRig(t)
+	r.program("")
+	r.mount()
+	finish := r.load()
+	for i := range 3 {
+		r.program(fmt.Sprintf("echo %d >> '%s.tried'", i, r.opts.Binary))
+		r.keeper.Upgrade()
+		if err := r.ended(); !errors.Is(err, ErrUpgrade) {
+			t.Fatalf("Run: %v", err)
+		}
+		tried, err := os.ReadFile(r.opts.Binary + ".tried")
+		if err != nil || !strings.Contains(string(tried), fmt.Sprint(i)) {
+			t.Errorf("program %d was not tried: %q, %v", i, tried, err)
+		}
+		fd, memory := r.copies()
+		if err := r.keeper.Close(); err != nil {
+			t.Error(err)
+		}
+		r.adopt(fd, memory)
+		if errno := r.ask("x"); errno != served {
+			t.Errorf("after the upgrade: %v", errno)
+		}
+	}
+	finish()
+}
+
+// TestKeeper_TakesBackUpgrade proves K5: whether the new program is refused, dies,
+// or cannot be executed at last, the old one goes on.
+func TestKeeper_TakesBackUpgrade(t *testing.T) {
+	r := newRig(t)
+	var verdict error
+	r.opts.Verify = func() error { return verdict }
+	r.program("")
+	r.mount()
+	finish := r.load()
+
+	verdict = errors.New("a test refuses it")
+	r.keeper.Upgrade()
+	r.untilLogged("a test refuses it")
+
+	r.program("exit 7")
+	verdict = nil
+	r.keeper.Upgrade()
+	r.untilLogged("exit code 7")
+	if errno := r.ask("x"); errno != served {
+		t.Errorf("after the new program has died: %v", errno)
+	}
+
+	r.program("")
+	r.keeper.Upgrade()
+	if err := r.ended(); !errors.Is(err, ErrUpgrade) {
+		t.Fatalf("Run: %v", err)
+	}
+	r.keeper.UpgradeFailed(errors.New("a test does not execute it"))
+	r.run(r.keeper)
+	finish()
+	r.stop()
+	if err := r.ended(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if got := r.keeper.State().UpgradeFails; got != 3 {
+		t.Errorf("%d failed upgrades are counted, want 3", got)
+	}
+}
+
+// manager is a stand-in for a service manager that keeps descriptors.
+type manager struct {
+	t    *testing.T
+	conn *net.UnixConn
+
+	mu    sync.Mutex
+	lines []string
+	fds   map[string]int
+	wait  sync.WaitGroup
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &manager{t: t, conn: conn, fds: map[string]int{}}
+	m.wait.Go(m.listen)
+	t.Cleanup(func() {
+		conn.Close()
+		m.wait.Wait()
+		for _, fd := range m.fds {
+			unix.Close(fd)
+		}
+	})
+	return m
+}
+
+func (m *manager) path() string { return m.conn.LocalAddr().String() }
+
+func (m *manager) listen() {
+	text, control := make([]byte, 4096), make([]byte, 256)
+	for {
+		n, c, _, _, err := m.conn.ReadMsgUnix(text, control)
+		if err != nil {
+			return
+		}
+		m.take(strings.Split(string(text[:n]), "\n"), control[:c])
+	}
+}
+
+func (m *manager) take(lines []string, control []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lines = append(m.lines, lines...)
+	name := ""
+	for _, line := range lines {
+		if n, ok := strings.CutPrefix(line, "FDNAME="); ok {
+			name = n
+		}
+	}
+	if lines[0] == "FDSTOREREMOVE=1" {
+		unix.Close(m.fds[name])
+		delete(m.fds, name)
+	}
+	messages, _ := unix.ParseSocketControlMessage(control)
+	for _, message := range messages {
+		fds, _ := unix.ParseUnixRights(&message)
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			if old, ok := m.fds[name]; ok {
+				unix.Close(old)
+			}
+			m.fds[name] = fd
+		}
+	}
+}
+
+func (m *manager) has(line string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.lines {
+		if l == line {
+			return true
+		}
+	}
+	return false
+}
+
+// give hands out copies of what is stored.
+func (m *manager) give() (deviceFD, memoryFD int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var fds [2]int
+	for i, name := range []string{DeviceName, MemoryName} {
+		n, err := unix.FcntlInt(uintptr(m.fds[name]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			m.t.Fatalf("%s: %v", name, err)
+		}
+		fds[i] = n
+	}
+	return fds[0], fds[1]
+}
+
+// TestKeeper_HandsOver: with a service manager that keeps descriptors, a stop of
+// the keeper is no end of the mount, nor is its death. Who unmounts ends it, and
+// nothing stays with the manager.
+func TestKeeper_HandsOver(t *testing.T) {
+	r := newRig(t)
+	m := newManager(t)
+	r.opts.Manager = &Manager{Socket: m.path(), Stores: true}
+	r.mount()
+	finish := r.load()
+	for range 3 {
+		r.stop()
+		if err := r.ended(); !errors.Is(err, ErrHandedOver) {
+			t.Fatalf("Run: %v", err)
+		}
+		if err := r.keeper.Close(); err != nil {
+			t.Error(err)
+		}
+		r.adopt(m.give())
+	}
+	finish()
+	r.until("told", func() bool { return m.has("READY=1") && m.has("STOPPING=1") && m.has("WATCHDOG=1") })
+	if err := unix.Unmount(r.dir, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ended(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	r.until("forgotten", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.fds) == 0
+	})
+	if _, err := Adopt(r.opts, mustDup(t, r), mustNull(t)); err == nil {
+		t.Error("an unmounted connection is adopted")
+	}
+}
+
+func mustDup(t *testing.T, r *rig) int {
+	t.Helper()
+	fd, _ := r.copies()
+	return fd
+}
+
+func mustNull(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
