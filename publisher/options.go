@@ -46,6 +46,11 @@ type Options struct {
 	// Window is how many messages may be in flight. Default 1024.
 	Window int
 
+	// WindowBytes is after how many bytes of bodies in flight no more are
+	// leased, as they are in memory until their verdict. What has been leased by
+	// then is sent all the same. Default 64 MiB.
+	WindowBytes int
+
 	// Rate bounds the messages a second. After an outage it begins with a tenth
 	// of it and takes RateRamp to get back. Defaults: no bound, 30 s.
 	Rate     float64
@@ -114,6 +119,9 @@ func (o *Options) ensureDefaults() {
 	if o.Window == 0 {
 		o.Window = 1024
 	}
+	if o.WindowBytes == 0 {
+		o.WindowBytes = 64 << 20
+	}
 	if o.Returned == "" {
 		o.Returned = ReturnedCount
 	}
@@ -136,8 +144,8 @@ func (o *Options) validate() error {
 		return errors.New("publisher needs a way to dial")
 	case o.Split < 0 || o.Split > MaxSplit || o.Split > 0 && o.SplitCode == nil:
 		return fmt.Errorf("%d exchanges to split over: at most %d, and a code is needed", o.Split, MaxSplit)
-	case o.Window < 0:
-		return fmt.Errorf("window of %d messages", o.Window)
+	case o.Window < 0 || o.WindowBytes < 0:
+		return fmt.Errorf("window of %d messages and %d bytes", o.Window, o.WindowBytes)
 	case o.Rate < 0:
 		return fmt.Errorf("rate of %g messages a second", o.Rate)
 	case o.TTL < 0 || o.RetryTTL < 0:

@@ -58,7 +58,7 @@ func New(opts Options) (*Publisher, error) {
 	return &Publisher{
 		opts:      opts,
 		backoff:   waits,
-		window:    newWindow(opts.Window, waits),
+		window:    newWindow(opts.Window, opts.WindowBytes, waits),
 		pace:      newPace(opts.Rate, opts.RateRamp),
 		exchanges: exchanges{own: OwnExchanges(opts.Exchange, opts.Split), code: opts.SplitCode, allowed: opts.Allowed},
 		kick:      make(chan struct{}, 1),

@@ -227,6 +227,7 @@ func (r *run) takeOff(l *queue.Lease) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tag := r.flying.takeOff(l, time.Now())
+	r.p.window.weigh(len(l.Body))
 	r.countLocked()
 	return tag
 }
@@ -237,6 +238,9 @@ func (r *run) land(tag uint64) flight {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.flying.land(tag)
+	if f.lease != nil {
+		r.p.window.weigh(-len(f.lease.Body))
+	}
 	r.countLocked()
 	return f
 }

@@ -20,8 +20,9 @@ const leaseBatch = 256
 // that have never been refused, and a full queue at the broker delays no more
 // than were in flight at once.
 type window struct {
-	most   int
-	pauses backoff
+	most      int
+	mostBytes int
+	pauses    backoff
 
 	// freed has something in it when acquire may look again.
 	freed chan struct{}
@@ -29,14 +30,15 @@ type window struct {
 	mu       sync.Mutex
 	limit    int
 	taken    int
+	bytes    int // of what is in flight
 	suspects int // are to be sent one by one
 	until    time.Time
 	began    time.Time // of the last pause
 	length   time.Duration
 }
 
-func newWindow(most int, pauses backoff) *window {
-	return &window{most: most, limit: most, pauses: pauses, freed: make(chan struct{}, 1)}
+func newWindow(most, mostBytes int, pauses backoff) *window {
+	return &window{most: most, mostBytes: mostBytes, limit: most, pauses: pauses, freed: make(chan struct{}, 1)}
 }
 
 // acquire waits for room and takes what there is, but not more than most. It
@@ -82,7 +84,7 @@ func (w *window) take(most int) (int, time.Duration) {
 		limit = 1
 	}
 	n := min(most, limit-w.taken)
-	if n <= 0 {
+	if n <= 0 || w.bytes >= w.mostBytes {
 		return 0, 0
 	}
 	if limit < w.most {
@@ -98,6 +100,14 @@ func (w *window) release(n int) {
 	w.taken -= n
 	w.mu.Unlock()
 	w.wake()
+}
+
+// weigh takes note of bytes that are in flight from now on, or, if there are less
+// than none, no more. release is to follow the latter.
+func (w *window) weigh(bytes int) {
+	w.mu.Lock()
+	w.bytes += bytes
+	w.mu.Unlock()
 }
 
 func (w *window) wake() {
@@ -174,7 +184,7 @@ func (w *window) acquit(n int) {
 func (w *window) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.taken = 0
+	w.taken, w.bytes = 0, 0
 }
 
 // size is the limit at the moment, and the end of the pause.

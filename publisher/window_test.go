@@ -9,7 +9,7 @@ import (
 
 // aWindow has pauses without chance: the shortest.
 func aWindow(most int) *window {
-	return newWindow(most, backoff{
+	return newWindow(most, 1<<20, backoff{
 		min: 250 * time.Millisecond, max: 30 * time.Second,
 		jitter: func(time.Duration) time.Duration { return 0 },
 	})

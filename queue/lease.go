@@ -20,7 +20,12 @@ type Lease struct {
 	settled bool   // guarded by q.mu
 }
 
-// Lease hands out the next messages, at most max, and waits for the first one.
+// leaseBytes is after how many bytes of stored records a Lease reads no further:
+// they are in memory until they are settled, and may be of 16 MiB each.
+const leaseBytes = 16 << 20
+
+// Lease hands out the next messages, at most max and not many more bytes than
+// leaseBytes, and waits for the first one.
 //
 // While the queue is parked it waits, and when the disk does not give what it has
 // it tries again. Errors: that of ctx, ErrClosed.
@@ -115,8 +120,11 @@ func (r *Route) tryLease(max uint64) ([]*Lease, time.Duration, error) {
 		if len(wanted) == 0 {
 			return nil, wait, nil
 		}
-		leases, err := r.read(wanted)
-		if leases = r.hand(wanted, leases, err); err == nil {
+		leases, left, err := r.read(wanted)
+		if err != nil {
+			leases, left = nil, wanted
+		}
+		if r.hand(leases, left); err == nil {
 			leases, err = r.setAside(leases)
 		}
 		if err != nil || len(leases) > 0 {
@@ -177,22 +185,30 @@ func (r *Route) advanceLocked(max uint64) (young time.Duration) {
 	return 0
 }
 
-// read reads the messages with the given numbers. A number without a row is
-// settled or a dead letter.
-func (r *Route) read(wanted spans) ([]*Lease, error) {
-	var leases []*Lease
-	for _, sp := range wanted {
+// read reads the messages with the given numbers, and returns those that it has
+// left for the next time. A number without a row is settled or a dead letter.
+func (r *Route) read(wanted spans) (leases []*Lease, left spans, err error) {
+	size := uint64(0)
+	for i, sp := range wanted {
 		lo, hi := seqKey(kindMessage, r.id, sp.lo), seqKey(kindMessage, r.id, sp.hi)
 		err := r.q.eachRow(lo, hi, func(key, value []byte) error {
 			found := decodeRow(key, value)
 			leases = append(leases, &Lease{Message: found.Message, route: r, seq: found.Place.Seq, bytes: found.bytes})
+			if size += found.bytes; size >= leaseBytes {
+				sp.lo = found.Place.Seq + 1
+				return errStop
+			}
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if size >= leaseBytes {
+			left.add(sp)
+			return leases, append(left, wanted[i+1:]...), nil
 		}
 	}
-	return leases, nil
+	return leases, nil, nil
 }
 
 // corruptMessage stands for a record that cannot be decoded: a dead letter with
@@ -220,17 +236,13 @@ func (r *Route) setAside(leases []*Lease) ([]*Lease, error) {
 	return good, nil
 }
 
-// hand enters leases as leased, or puts the numbers back if they could not be
-// read.
-func (r *Route) hand(wanted spans, leases []*Lease, failed error) []*Lease {
+// hand enters leases as leased, and puts back the numbers that were not read.
+func (r *Route) hand(leases []*Lease, left spans) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	r.reading = nil
-	if failed != nil {
-		for _, sp := range wanted {
-			r.behind.add(sp)
-		}
-		return nil
+	for _, sp := range left {
+		r.behind.add(sp)
 	}
 	for _, l := range leases {
 		i := len(r.leased)
@@ -244,5 +256,4 @@ func (r *Route) hand(wanted spans, leases []*Lease, failed error) []*Lease {
 		}
 		r.leased = slices.Insert(r.leased, i, l)
 	}
-	return leases
 }

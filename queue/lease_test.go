@@ -56,3 +56,63 @@ func TestRoute_LeaseOutlastsFailingReads(t *testing.T) {
 		t.Errorf("%d reads have failed, want %d", failed.Load(), failures)
 	}
 }
+
+// TestRoute_LeaseIsBounded: what is leased at once is bounded in bytes, too, and
+// what is left goes out next, in order, whether it was leased before or not.
+func TestRoute_LeaseIsBounded(t *testing.T) {
+	q, _, err := Open("store", testOptions(vfs.NewMem()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	r, err := q.Route("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n, large = 60, 1 << 20
+	ms := messages(NewFileID(), n)
+	for i := range ms {
+		if i%10 != 0 { // small ones between them
+			ms[i].Body = make([]byte, large)
+		}
+	}
+	if err := r.Append(ms); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{true, false} {
+		var all []*Lease
+		for len(all) < n {
+			leases, err := r.Lease(t.Context(), 256)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := 0
+			for _, l := range leases {
+				size += len(l.Body)
+			}
+			if size > leaseBytes+large {
+				t.Errorf("%d bytes in one lease", size)
+			}
+			all = append(all, leases...)
+		}
+		for i, l := range all {
+			if l.ID != ms[i].ID {
+				t.Fatalf("message %d is %s, want %s", i, l.ID, ms[i].ID)
+			}
+		}
+		if s, err := r.Stats(); err != nil || s.Leased != n || s.Ready != 0 {
+			t.Errorf("stats are %+v, %v", s, err)
+		}
+		if again {
+			// With a hole, so that it is more than one span.
+			r.Requeue(all[:30]...)
+			r.Requeue(all[31:]...)
+			r.Requeue(all[30])
+		} else if err := r.Ack(all...); err != nil {
+			t.Error(err)
+		}
+	}
+	if s, err := r.Stats(); err != nil || s.Leased+s.Ready != 0 {
+		t.Errorf("stats are %+v, %v", s, err)
+	}
+}
