@@ -195,6 +195,10 @@ type statusJSON struct {
 		PanicsTotal           uint64 `json:"panics_total"`
 		UnknownEndings        uint64 `json:"unknown_endings_total"`
 	}
+	Janitor struct {
+		FilesTotal   uint64 `json:"files_total"`
+		WaitingFiles int    `json:"waiting_files"`
+	}
 }
 
 func (s *spool) status() statusJSON {

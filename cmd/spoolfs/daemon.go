@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"spoolfs/fs"
@@ -42,6 +43,7 @@ type daemon struct {
 	brokers   *amqp.Brokers
 	publisher *publisher.Publisher
 	fs        *fs.FS
+	sweeping  atomic.Pointer[sweep] // what empties the directory below the mount
 }
 
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
@@ -120,14 +122,6 @@ func inUse(store string, err error) error {
 	return err
 }
 
-// warnOfStrays says so if files lie where the mount will hide them.
-func (d *daemon) warnOfStrays() {
-	if names, err := os.ReadDir(d.flags.Mountpoint); err == nil && len(names) > 0 {
-		d.log.Warn("the mountpoint is not empty: what lies there is hidden by the mount, and nobody publishes it",
-			"mountpoint", d.flags.Mountpoint, "names", len(names), "first", names[0].Name())
-	}
-}
-
 func (d *daemon) makeParts() (err error) {
 	d.publisher, err = publisher.New(d.publisherOptions())
 	if err != nil {
@@ -163,13 +157,16 @@ func (d *daemon) run(ctx context.Context) error {
 	defer unwatch()
 	d.hasten() // the configuration may allow now what it did not
 	go func() { published <- d.publisher.Run(publishing) }()
-	d.warnOfStrays()
+	sweep := d.newSweep()
+	defer sweep.close()
+	sweep.first()
 	mount, err := d.fs.Mount(d.flags.Mountpoint)
 	if err != nil {
 		stopPublishing()
 		return errors.Join(withCode(exitCannot, err), <-published)
 	}
 	d.monitor.enter(phaseServing)
+	sweep.goOn()
 	d.ready()
 	select {
 	case <-ctx.Done():
@@ -182,6 +179,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return withCode(exitIO, fmt.Errorf("cannot go on, restart when the cause is mended; all that was closed is safe: %w", err))
 	}
 	d.monitor.enter(phaseStopping)
+	sweep.close()
 	d.drain()
 	stopPublishing()
 	select {

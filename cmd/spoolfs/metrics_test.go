@@ -25,7 +25,7 @@ var notNumbers = map[string]string{
 func TestMetrics_AllNumbers(t *testing.T) {
 	var s status
 	next := uint64(1_000_003)
-	sections := map[string]any{"Queue": &s.Queue, "Publisher": &s.Publisher, "FS": &s.FS}
+	sections := map[string]any{"Queue": &s.Queue, "Publisher": &s.Publisher, "FS": &s.FS, "Janitor": &s.Janitor}
 	want := map[string]string{}
 	for name, section := range sections {
 		v := reflect.ValueOf(section).Elem()

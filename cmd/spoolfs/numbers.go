@@ -94,6 +94,17 @@ var numbers = []number{
 	{"purged_total", nil, counter, "Messages that an operator removed.", func(s *status) float64 { return float64(s.FS.PurgedTotal) }},
 	{"redriven_total", nil, counter, "Messages that an operator made ready again.", func(s *status) float64 { return float64(s.FS.RedrivenTotal) }},
 	{"panics_total", nil, counter, "Requests that were answered with an error by a bug.", func(s *status) float64 { return float64(s.FS.PanicsTotal) }},
+
+	{"janitor_files_total", nil, counter, "Files that plain directories have brought.", func(s *status) float64 { return float64(s.Janitor.FilesTotal) }},
+	{"janitor_messages_total", nil, counter, "Messages in them.", func(s *status) float64 { return float64(s.Janitor.MessagesTotal) }},
+	{"janitor_dead_total", nil, counter, "Dead letters in them.", func(s *status) float64 { return float64(s.Janitor.DeadTotal) }},
+	{"janitor_partial_total", nil, counter, "Files in them that were not whole.", func(s *status) float64 { return float64(s.Janitor.PartialTotal) }},
+	{"janitor_quarantined_total", nil, counter, "Files without a message that were moved aside.", func(s *status) float64 { return float64(s.Janitor.QuarantinedTotal) }},
+	{"janitor_takeovers_total", nil, counter, "Claims of janitors that were gone.", func(s *status) float64 { return float64(s.Janitor.TakeoversTotal) }},
+	{"janitor_changed_total", nil, counter, "Files that changed while they were taken, and were taken again.", func(s *status) float64 { return float64(s.Janitor.ChangedTotal) }},
+	{"janitor_failures_total", nil, counter, "Passes over a plain directory that failed.", func(s *status) float64 { return float64(s.Janitor.FailuresTotal) }},
+	{"janitor_waiting_files", nil, gauge, "Files that are young, or open for writing.", func(s *status) float64 { return float64(s.Janitor.WaitingFiles) }},
+	{"janitor_left_files", nil, gauge, "Files that are never taken: links, too large, no files.", func(s *status) float64 { return float64(s.Janitor.LeftFiles) }},
 }
 
 const tlsHelp = "When the certificate of the last connection ends; 0 without TLS."

@@ -22,6 +22,7 @@ type status struct {
 	Queue     queueStatus     `json:"queue"`
 	Publisher publisherStatus `json:"publisher"`
 	FS        fsStatus        `json:"fs"`
+	Janitor   janitorStatus   `json:"janitor"`
 	Health    health          `json:"health"`
 
 	details details // what the metrics have besides
@@ -126,6 +127,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "queue", Content: keyValues(func(s status) any { return s.Queue })},
 		{Name: "publisher", Content: keyValues(func(s status) any { return s.Publisher })},
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
+		{Name: "janitor", Content: keyValues(func(s status) any { return s.Janitor })},
 		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags, d.flags.origins) }},
 		// What the log says of files names them.
 		{Name: "events", Private: true, Content: d.events.text},
@@ -141,6 +143,7 @@ func (d *daemon) measure() status {
 	s := status{
 		Version: version(), Mountpoint: d.flags.Mountpoint,
 		UptimeSeconds: seconds(time.Since(d.started)),
+		Janitor:       d.janitorStatus(),
 		FS: fsStatus{
 			OpenFiles: f.OpenFiles, HeldFiles: f.HeldFiles, BufferedBytes: f.BufferedBytes,
 			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,

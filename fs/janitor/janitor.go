@@ -58,7 +58,7 @@ func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 			continue
 		}
 		// A large directory is not looked at all the time.
-		timer := time.NewTimer(max(j.opts.Interval, 9*time.Since(began)))
+		timer := time.NewTimer(max(j.wait(), 9*time.Since(began)))
 		select {
 		case <-timer.C:
 		case <-wake:
@@ -67,6 +67,14 @@ func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 		timer.Stop()
 	}
 	return nil
+}
+
+// wait is the wait for the next pass: no longer than a young file needs.
+func (j *Janitor) wait() time.Duration {
+	if j.Stats().Young > 0 && j.opts.Age > 0 {
+		return min(j.opts.Interval, max(j.opts.Age, minInterval))
+	}
+	return j.opts.Interval
 }
 
 // report logs a failure when it is new.

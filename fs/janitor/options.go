@@ -63,6 +63,8 @@ type Options struct {
 	step func(string)
 }
 
+const minInterval = 100 * time.Millisecond
+
 func (o *Options) ensureDefaults() {
 	if o.FileLimit == 0 {
 		o.FileLimit = 64 << 20
@@ -80,7 +82,7 @@ func (o *Options) ensureDefaults() {
 		o.ClaimTimeout = 5 * time.Minute
 	}
 	if o.Interval == 0 {
-		o.Interval = min(max(o.Age/4, 100*time.Millisecond), 15*time.Second)
+		o.Interval = min(max(o.Age/4, minInterval), 15*time.Second)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

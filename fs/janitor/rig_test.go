@@ -35,8 +35,13 @@ type rig struct {
 
 func newRig(t testing.TB, opts Options) *rig {
 	t.Helper()
+	return newRigOf(t, opts, queue.Limits{UserShare: 1})
+}
+
+func newRigOf(t testing.TB, opts Options, limits queue.Limits) *rig {
+	t.Helper()
 	r := &rig{t: t, dir: t.TempDir()}
-	q, _, err := queue.Open(t.TempDir(), queue.Options{Logger: slog.New(slog.DiscardHandler), Limits: queue.Limits{UserShare: 1}})
+	q, _, err := queue.Open(t.TempDir(), queue.Options{Logger: slog.New(slog.DiscardHandler), Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}

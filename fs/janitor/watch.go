@@ -9,7 +9,8 @@ import (
 )
 
 // Watch tells when something has been written into the directory itself, until
-// ctx ends. It only saves time: what it misses is found by the next pass.
+// ctx ends, and closes the channel then. It only saves time: what it misses is
+// found by the next pass.
 func (b *Bare) Watch(ctx context.Context) (<-chan struct{}, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -25,6 +26,7 @@ func (b *Bare) Watch(ctx context.Context) (<-chan struct{}, error) {
 	wake := make(chan struct{}, 1)
 	context.AfterFunc(ctx, func() { events.Close() })
 	go func() {
+		defer close(wake)
 		buf := make([]byte, 64<<10)
 		for {
 			if _, err := events.Read(buf); err != nil {

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"spoolfs/fs"
+	"spoolfs/fs/janitor"
+)
+
+// sweep empties the directory below the mount, where nobody else finds what is
+// written while nothing is mounted, or by processes that were in it before.
+type sweep struct {
+	daemon  *daemon
+	bare    *janitor.Bare
+	janitor *janitor.Janitor
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	once    sync.Once
+}
+
+// firstSweep is how long a start waits for the files below the mountpoint to be
+// taken; the rest goes on under the mount.
+const firstSweep = 2 * time.Second
+
+// What lies below the mount is looked at this often, and at once when something
+// is closed there. A file must not have changed for the age, as long as the mount
+// gives a name to its process after the close.
+const (
+	sweepInterval = 5 * time.Second
+	sweepAge      = time.Second
+)
+
+// newSweep opens the directory below the mountpoint. If it cannot, the sweep does
+// nothing but say so.
+func (d *daemon) newSweep() *sweep {
+	s := &sweep{daemon: d, stop: func() {}}
+	if err := s.open(); err != nil {
+		d.log.Warn("what is written below the mount, while nothing is mounted, is not published", "error", err)
+	}
+	return s
+}
+
+func (s *sweep) open() error {
+	d := s.daemon
+	mountpoint, err := fs.ResolveMountpoint(d.flags.Mountpoint)
+	if err != nil {
+		return err
+	}
+	id, err := storeID(d.flags.Store)
+	if err != nil {
+		return err
+	}
+	if s.bare, err = janitor.OpenBare(mountpoint); err != nil {
+		return err
+	}
+	s.janitor, err = janitor.New(janitor.Options{
+		Open: s.bare.Open, Name: "below " + mountpoint, Bare: true, ID: id,
+		Route: d.route, Format: d.flags.decoder(),
+		FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
+		Age: sweepAge, Interval: sweepInterval, Logger: d.log,
+	})
+	d.sweeping.Store(s)
+	return err
+}
+
+// first takes what is there before the mount hides it, within a time.
+func (s *sweep) first() {
+	if s.janitor == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), firstSweep)
+	defer cancel()
+	if _, err := s.janitor.Sweep(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.daemon.log.Warn("cannot take what lies below the mount, trying again", "error", err)
+	}
+	if n := s.janitor.Stats(); n.FilesTotal+uint64(n.Left()) > 0 {
+		s.daemon.log.Info("took files that were written while nothing was mounted", "files", n.FilesTotal,
+			"messages", n.MessagesTotal, "dead", n.DeadTotal, "partial", n.PartialTotal, "still_open", n.Busy)
+	}
+}
+
+// goOn goes on under the mount.
+func (s *sweep) goOn() {
+	if s.janitor == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	wake, err := s.bare.Watch(ctx)
+	if err != nil {
+		s.daemon.log.Warn("files below the mount are noticed late", "error", err, "every", sweepInterval)
+	}
+	// It ends with ctx only, and without an error.
+	s.running.Go(func() {
+		_ = s.janitor.Run(ctx, wake)
+		for wake != nil {
+			if _, ok := <-wake; !ok {
+				break
+			}
+		}
+	})
+}
+
+// close ends the sweep.
+func (s *sweep) close() {
+	s.once.Do(func() {
+		s.stop()
+		s.running.Wait()
+		if s.bare == nil {
+			return
+		}
+		err := s.bare.Close()
+		if s.janitor != nil {
+			err = errors.Join(s.janitor.Close(), err)
+		}
+		if err != nil {
+			s.daemon.log.Warn("end the sweep below the mount", "error", err)
+		}
+	})
+}
+
+// janitorStatus counts what plain directories have brought: that below the mount.
+type janitorStatus struct {
+	FilesTotal       uint64 `json:"files_total"`
+	MessagesTotal    uint64 `json:"messages_total"`
+	DeadTotal        uint64 `json:"dead_total"`
+	PartialTotal     uint64 `json:"partial_total"`
+	QuarantinedTotal uint64 `json:"quarantined_total"` // files without a message
+	TakeoversTotal   uint64 `json:"takeovers_total"`   // claims of a run that has ended, or of another janitor
+	ChangedTotal     uint64 `json:"changed_total"`     // files that changed while they were taken
+	FailuresTotal    uint64 `json:"failures_total"`
+	WaitingFiles     int    `json:"waiting_files"` // young, or open for writing
+	LeftFiles        int    `json:"left_files"`    // that are never taken: several names, too large, no file
+	LastError        string `json:"last_error"`
+}
+
+func (d *daemon) janitorStatus() janitorStatus {
+	s := d.sweeping.Load()
+	if s == nil || s.janitor == nil {
+		return janitorStatus{}
+	}
+	return janitorStatusOf(s.janitor.Stats())
+}
+
+func janitorStatusOf(n janitor.Stats) janitorStatus {
+	return janitorStatus{
+		FilesTotal: n.FilesTotal, MessagesTotal: n.MessagesTotal, DeadTotal: n.DeadTotal, PartialTotal: n.PartialTotal,
+		QuarantinedTotal: n.QuarantinedTotal, TakeoversTotal: n.TakeoversTotal, ChangedTotal: n.ChangedTotal,
+		FailuresTotal: n.FailuresTotal, WaitingFiles: n.Left(), LeftFiles: n.Linked + n.Large + n.Others, LastError: n.LastError,
+	}
+}
