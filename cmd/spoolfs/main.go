@@ -31,6 +31,7 @@ func main() {
 type cli struct {
 	Mount   mountCommand   `cmd:"" help:"Mount the spool and publish what is written into it, in the foreground."`
 	Status  statusCommand  `cmd:"" help:"Show the state of a mounted spool."`
+	Check   checkCommand   `cmd:"" help:"Check configuration, store, mountpoint and broker, and say what to do."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Probe   probeCommand   `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
 }
@@ -62,7 +63,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = parsed.Run(&environment{ctx, args, stdout, stderr})
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "spoolfs:", err)
+		if !errors.Is(err, errChecksFailed) { // or it has been told already
+			fmt.Fprintln(stderr, "spoolfs:", err)
+		}
 		code = codeOf(err)
 	}
 	return code
@@ -130,6 +133,7 @@ const (
 	exitCannot      = 73 // cannot create
 	exitIO          = 74
 	exitTemporary   = 75
+	exitPermission  = 77
 	exitConfig      = 78
 )
 

@@ -4,8 +4,9 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 )
 
-// declare returns a channel of conn on which the exchanges are known to exist.
-func declare(conn *amqp091.Connection, exchanges []string) (*amqp091.Channel, error) {
+// declare returns a channel of conn on which the exchanges are known to exist. If
+// it is passive it makes none.
+func declare(conn *amqp091.Connection, exchanges []string, passive bool) (*amqp091.Channel, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return nil, loginFault(err)
@@ -14,8 +15,12 @@ func declare(conn *amqp091.Connection, exchanges []string) (*amqp091.Channel, er
 		if exchange == amqp091.DefaultExchange {
 			continue // it cannot be declared
 		}
-		err := declareTopic(ch, exchange)
-		if code(err) == amqp091.AccessRefused {
+		how := declareTopic
+		if passive {
+			how = declarePassive
+		}
+		err := how(ch, exchange)
+		if !passive && code(err) == amqp091.AccessRefused {
 			// A refusal closes the channel.
 			if ch, err = conn.Channel(); err == nil {
 				err = declarePassive(ch, exchange)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/rabbitmq/amqp091-go"
 
@@ -17,6 +19,10 @@ type dialer struct {
 	opts   Options
 	uri    amqp091.URI
 	expiry Expiry
+	step   Step // that it has come to
+
+	// resolved is set when there is an address to connect to.
+	resolved atomic.Bool
 
 	wire    *wire       // nil before there is one
 	secured *secured    // the same, with amqps
@@ -45,7 +51,7 @@ func dialBroker(ctx context.Context, opts Options) (*Session, Expiry, error) {
 	d := &dialer{opts: opts.withURL(uri), uri: uri}
 	s, err := d.dial(ctx)
 	if err != nil {
-		return nil, d.expiry, fmt.Errorf("dial %s: %w", d.address(), err)
+		return nil, d.expiry, &DialError{Address: d.address(), Step: d.stepOf(err), Err: err}
 	}
 	return s, d.expiry, nil
 }
@@ -86,6 +92,7 @@ func (d *dialer) dial(ctx context.Context) (*Session, error) {
 }
 
 func (d *dialer) open(ctx context.Context) (*Session, error) {
+	d.step = StepCredentials
 	auth, err := d.authentication()
 	if err != nil {
 		return nil, err
@@ -94,7 +101,8 @@ func (d *dialer) open(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	ch, err := declare(conn, d.opts.Exchanges)
+	d.step = StepExchange
+	ch, err := declare(conn, d.opts.Exchanges, d.opts.Passive)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +125,7 @@ func (d *dialer) connect(ctx context.Context, auth amqp091.Authentication) (*amq
 		"platform":        "Go",
 		"connection_name": d.opts.Name,
 	}
+	d.step = StepLogin
 	d.cork = &cork{Conn: conn}
 	c, err := amqp091.Open(d.cork, amqp091.Config{
 		SASL:       []amqp091.Authentication{&login{auth, properties}},
@@ -156,7 +165,11 @@ func (d *dialer) authentication() (amqp091.Authentication, error) {
 }
 
 func (d *dialer) dialWire(ctx context.Context) (net.Conn, error) {
-	var nd net.Dialer
+	d.step = StepConnect
+	nd := net.Dialer{Control: func(string, string, syscall.RawConn) error {
+		d.resolved.Store(true)
+		return nil
+	}}
 	conn, err := nd.DialContext(ctx, "tcp", d.address())
 	if err != nil {
 		return nil, wireFault(err)
@@ -164,6 +177,7 @@ func (d *dialer) dialWire(ctx context.Context) (net.Conn, error) {
 	d.wire = &wire{Conn: conn, timeout: d.opts.WriteTimeout}
 	d.stop = context.AfterFunc(ctx, func() { conn.Close() })
 	if d.uri.Scheme == "amqps" {
+		d.step = StepTLS
 		return d.secure(ctx, d.wire)
 	}
 	return d.wire, nil

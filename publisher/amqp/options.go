@@ -41,6 +41,9 @@ type Options struct {
 	// them it is enough that they exist. The default exchange, "", needs none.
 	Exchanges []string
 
+	// Passive makes no exchange: those that do not exist are an error.
+	Passive bool
+
 	// Window is how many verdicts wait for their reader before the session
 	// leaves the next ones where they are; the default is 1024. It does not
 	// bound how much may be published without a verdict.
