@@ -98,7 +98,7 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 			return syscall.EBADF
 		}
 		h.flushed.Store(0)
-		return fs.truncate(h.file, size)
+		return fs.truncate(in.Unique, h.file, size)
 	}
 	fs.mu.Lock()
 	held, alone := n.held, len(n.handles) == 1
@@ -107,18 +107,18 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 	}
 	fs.mu.Unlock()
 	if held != nil {
-		return fs.patiently(func() error {
+		return fs.patiently(in.Unique, func() error {
 			defer fs.letGo(held) // no close will come
-			if err := fs.truncate(held, size); err != nil {
+			if err := fs.truncate(0, held, size); err != nil {
 				return err
 			}
-			return fs.stageNew(held)
+			return fs.stageNew(0, held)
 		})
 	}
 	if h == nil || !h.writer || h.process == 0 || h.process != fs.processOf(in.Pid) {
 		return nil
 	}
-	if !h.file.mu.lockWithin(fs.opts.StoreTimeout) {
+	if !fs.lock(in.Unique, h.file) {
 		return errStuck
 	}
 	promised := h.file.stage != nil
@@ -126,7 +126,7 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 	if promised {
 		return nil
 	}
-	return fs.truncate(h.file, size)
+	return fs.truncate(in.Unique, h.file, size)
 }
 
 func (fs *FS) setFileAttr(n *node, h *handle, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
@@ -189,7 +189,7 @@ func (fs *FS) setDirAttr(d *dir, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Sta
 	if mark == before {
 		return fuse.OK
 	}
-	return fs.status(fs.patiently(func() error { return d.storeMark(route.queue, mark) }))
+	return fs.status(fs.patiently(in.Unique, func() error { return d.storeMark(route.queue, mark) }))
 }
 
 // Access answers access(2) and chdir(2). Other requests are checked where they

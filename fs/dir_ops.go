@@ -164,7 +164,7 @@ func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.
 	d.entryLocked(out)
 	mark := d.markLocked()
 	fs.mu.Unlock()
-	if err := fs.patiently(func() error { return d.storeMark(fs.opts.Route, mark) }); err != nil {
+	if err := fs.patiently(in.Unique, func() error { return d.storeMark(fs.opts.Route, mark) }); err != nil {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
 		fs.dropDirLocked(d)
@@ -213,7 +213,7 @@ func (fs *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Stat
 		return fs.status(err)
 	}
 	// The kernel keeps others out of it meanwhile.
-	return fs.status(fs.patiently(func() error { return fs.removeDir(d) }))
+	return fs.status(fs.patiently(in.Unique, func() error { return fs.removeDir(d) }))
 }
 
 func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {

@@ -109,6 +109,21 @@
 // there is no table of them, and a million messages that the kernel knows cost
 // nothing here.
 //
+// # Serving
+//
+// The connection to the kernel stands behind an interface (connection.go), since
+// it belongs to whoever mounted it and outlives us, and since the part of go-fuse
+// that takes one request at a time, its ProtocolServer, may change. It is fed with
+// the saved INIT, and refuses a connection that it would have negotiated
+// otherwise (TestServer_Handshake).
+//
+// Requests are read into slots of a shared memory (package shm), which show who
+// looks at it what is in hand and since when. Their buffers are resident: a
+// process that is killed while the kernel copies a request into a page that is
+// not there leaves the writer with EIO. Requests that wait for the disk hold up no
+// others (TestServer_WaitingHoldsUpNobody). A stop answers what is in hand
+// (TestServer_Stop).
+//
 // # Locks
 //
 // FS.mu guards the tables and is never held during I/O, /proc apart. file.mu

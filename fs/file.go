@@ -110,12 +110,13 @@ type chunk struct {
 	offset int64
 	atEnd  bool // whatever the offset is
 	thread uint32
+	unique uint64 // of the request
 }
 
 // write puts data at an offset, or at the end.
 func (fs *FS) write(f *file, c chunk) error {
 	lines := bytes.Count(c.data, []byte("\n"))
-	if err := fs.prepare(f, need{c.offset, c.atEnd, int64(len(c.data)), lines}); err != nil {
+	if err := fs.prepare(f, need{c.unique, c.offset, c.atEnd, int64(len(c.data)), lines}); err != nil {
 		return err
 	}
 	defer f.mu.Unlock()
@@ -157,8 +158,8 @@ func (fs *FS) checkLines(f *file, more int) error {
 }
 
 // truncate sets the size of the file.
-func (fs *FS) truncate(f *file, size int64) error {
-	if err := fs.prepare(f, need{offset: size}); err != nil {
+func (fs *FS) truncate(unique uint64, f *file, size int64) error {
+	if err := fs.prepare(f, need{unique: unique, offset: size}); err != nil {
 		return err
 	}
 	defer f.mu.Unlock()
@@ -180,8 +181,8 @@ func (fs *FS) truncate(f *file, size int64) error {
 }
 
 // read copies bytes from an offset on.
-func (fs *FS) read(f *file, buf []byte, offset int64) (int, error) {
-	if err := fs.prepare(f, need{offset: offset}); err != nil {
+func (fs *FS) read(unique uint64, f *file, buf []byte, offset int64) (int, error) {
+	if err := fs.prepare(f, need{unique: unique, offset: offset}); err != nil {
 		return 0, err
 	}
 	defer f.mu.Unlock()
@@ -197,6 +198,7 @@ func (fs *FS) read(f *file, buf []byte, offset int64) (int, error) {
 // need is what a request is going to do with a file: use it from an offset on,
 // and write some bytes and lines.
 type need struct {
+	unique uint64 // of the request
 	offset int64
 	atEnd  bool // whatever the offset is
 	bytes  int64
@@ -206,7 +208,7 @@ type need struct {
 // prepare does what a request needs the disk for, and takes the lock of the file.
 // After an error nobody has it.
 func (fs *FS) prepare(f *file, n need) error {
-	if !f.mu.lockWithin(fs.opts.StoreTimeout) {
+	if !fs.lock(n.unique, f) {
 		return errStuck
 	}
 	full := n.bytes > 0 && fs.isFull(f, n)
@@ -215,7 +217,7 @@ func (fs *FS) prepare(f *file, n need) error {
 		return nil
 	}
 	f.mu.Unlock()
-	err := fs.patiently(func() error {
+	err := fs.patiently(n.unique, func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if full {
@@ -228,7 +230,7 @@ func (fs *FS) prepare(f *file, n need) error {
 		}
 		return nil
 	})
-	if err == nil && !f.mu.lockWithin(fs.opts.StoreTimeout) {
+	if err == nil && !fs.lock(n.unique, f) {
 		err = errStuck
 	}
 	return err

@@ -114,7 +114,7 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	fs.mu.Unlock()
 	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO
 	if shared && writer && in.Flags&syscall.O_TRUNC != 0 {
-		if err := fs.truncate(f, 0); err != nil {
+		if err := fs.truncate(in.Unique, f, 0); err != nil {
 			fs.release(h)
 			return fs.status(err)
 		}
@@ -163,7 +163,7 @@ func (fs *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, f
 	h, err := fs.writerHandle(in.Fh)
 	if err == nil {
 		h.flushed.Store(0)
-		err = fs.write(h.file, chunk{data, int64(in.Offset), in.Flags&syscall.O_APPEND != 0, in.Pid})
+		err = fs.write(h.file, chunk{data, int64(in.Offset), in.Flags&syscall.O_APPEND != 0, in.Pid, in.Unique})
 	}
 	if err != nil {
 		return 0, fs.status(err)
@@ -180,7 +180,7 @@ func (fs *FS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadRes
 	if h == nil {
 		return nil, fuse.EBADF
 	}
-	n, err := fs.read(h.file, buf, int64(in.Offset))
+	n, err := fs.read(in.Unique, h.file, buf, int64(in.Offset))
 	if err != nil {
 		return nil, fs.status(err)
 	}
@@ -204,7 +204,7 @@ func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 		return fuse.OK // of a reader, or of the status tree
 	}
 	fs.noteEnding(h.file, &in.InHeader)
-	if err := fs.stageNew(h.file); err != nil {
+	if err := fs.stageNew(in.Unique, h.file); err != nil {
 		fs.errors.Add(1)
 		return fs.status(err)
 	}
@@ -222,7 +222,7 @@ func (fs *FS) noteEnding(f *file, in *fuse.InHeader) {
 	case endingUnknown:
 		fs.unknown.Add(1)
 	case endingKilled:
-		if !f.mu.lockWithin(fs.opts.StoreTimeout) {
+		if !fs.lock(in.Unique, f) {
 			return
 		}
 		defer f.mu.Unlock()
@@ -242,7 +242,7 @@ func (fs *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if err != nil {
 		return fuse.OK
 	}
-	if err := fs.stageNew(h.file); err != nil {
+	if err := fs.stageNew(in.Unique, h.file); err != nil {
 		fs.errors.Add(1)
 		return fs.status(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/time/rate"
+
+	"spoolfs/fs/shm"
 )
 
 // FS is the file system. Its methods in the files *_ops.go are called by the
@@ -19,6 +21,7 @@ type FS struct {
 	fuse.RawFileSystem // refuses what is not implemented here
 
 	opts    Options
+	memory  *shm.Memory
 	started time.Time
 	usage   usage
 	tree    *statusTree // of .status; requests on its nodes are handed to it
@@ -38,6 +41,11 @@ type FS struct {
 
 	// overdue are the held files whose setting aside has failed. Used by tend only.
 	overdue []*file
+
+	// server serves the mount; nil before and after. cannotPrune says that this
+	// kernel cannot be told to forget nodes.
+	server      atomic.Pointer[server]
+	cannotPrune atomic.Bool
 
 	nextNode atomic.Uint64
 	files    atomic.Uint64
@@ -64,11 +72,9 @@ type FS struct {
 	listings map[uint64]listing
 
 	// expiries says when grace seconds end, in order. stale are the nodes that
-	// have ended and that the kernel still knows; prune tells it, and is nil
-	// where that cannot be told.
+	// have ended and that the kernel still knows.
 	expiries []expiry
 	stale    []uint64
-	prune    func(nodes []uint64) fuse.Status
 
 	// draining refuses new files. idle is closed when no file is open for
 	// writing any more; nil if nobody waits.
@@ -96,7 +102,15 @@ func New(opts Options) (*FS, error) {
 			return nil, fmt.Errorf("status file %q has no name or no content", f.Name)
 		}
 	}
+	memory := opts.Memory
+	if memory == nil {
+		var err error
+		if memory, err = shm.Create(shm.Options{}); err != nil {
+			return nil, err
+		}
+	}
 	fs := &FS{
+		memory:        memory,
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
 		asideLog:      rate.NewLimiter(asideLogRate, asideLogBurst),
 		opts:          opts,

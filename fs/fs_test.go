@@ -12,6 +12,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"spoolfs/fs/device"
 	"spoolfs/fs/ingest"
 	"spoolfs/queue"
 )
@@ -150,8 +151,8 @@ func TestFS_LargeFile(t *testing.T) {
 		text += long[:len(long)/8] + "\n" + strings.Repeat(line("short"), 1000)
 	}
 	f := r.as(1).mustCreate("f")
-	for at := 0; at < len(text); at += maxWrite {
-		if st := f.writeAt(text[at:min(at+maxWrite, len(text))], uint64(at)); !st.Ok() {
+	for at := 0; at < len(text); at += device.MaxWrite {
+		if st := f.writeAt(text[at:min(at+device.MaxWrite, len(text))], uint64(at)); !st.Ok() {
 			t.Fatal(st)
 		}
 	}

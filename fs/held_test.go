@@ -11,6 +11,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"spoolfs/fs/device"
 	"spoolfs/queue"
 )
 
@@ -340,8 +341,8 @@ func TestHeld_Large(t *testing.T) {
 	u := r.as(1)
 	text := []byte(strings.Repeat(line("0123456789"), 3*pieceSize/len(line("0123456789"))))
 	f := u.mustCreate(".x")
-	for at := 0; at < len(text); at += maxWrite {
-		f.writeAt(string(text[at:min(at+maxWrite, len(text))]), uint64(at))
+	for at := 0; at < len(text); at += device.MaxWrite {
+		f.writeAt(string(text[at:min(at+device.MaxWrite, len(text))]), uint64(at))
 	}
 	f.close()
 	at := pieceSize + 12345
@@ -351,9 +352,9 @@ func TestHeld_Large(t *testing.T) {
 	f.close()
 	r.restart()
 	f = r.as(1).mustOpen(".x", syscall.O_RDONLY)
-	for at := 0; at < len(text); at += maxWrite {
-		got, st := f.readAt(maxWrite, uint64(at))
-		if want := string(text[at:min(at+maxWrite, len(text))]); !st.Ok() || got != want {
+	for at := 0; at < len(text); at += device.MaxWrite {
+		got, st := f.readAt(device.MaxWrite, uint64(at))
+		if want := string(text[at:min(at+device.MaxWrite, len(text))]); !st.Ok() || got != want {
 			t.Fatalf("at %d: read %d bytes, %v, that are not what was written", at, len(got), st)
 		}
 	}

@@ -2,28 +2,19 @@ package fs
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"log"
-	"os"
-	"path/filepath"
 	"sync"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"spoolfs/fs/device"
 )
-
-// maxWrite is the largest WRITE and READ request in bytes.
-const maxWrite = 128 << 10
-
-// maxBackground is how many RELEASEs may be under way at once.
-const maxBackground = 64
 
 // Mount is a mounted file system that is being served.
 type Mount struct {
-	dir    string
-	direct bool // mounted by ourselves, not by fusermount3
-	server *fuse.Server
+	fs     *FS
+	device *device.Device // nil if the mount belongs to another process
+	conn   *kernel
+	server *server
 	served sync.WaitGroup
 	done   chan struct{}
 }
@@ -35,113 +26,83 @@ type Mount struct {
 // As root it mounts by itself, for all users; otherwise fusermount3 does, for
 // the user alone.
 func (fs *FS) Mount(dir string) (*Mount, error) {
-	dir, err := resolveParent(dir)
+	d, err := device.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("mount on %q: %w", dir, err)
+		return nil, err
 	}
-	m := &Mount{dir: dir, direct: os.Geteuid() == 0, done: make(chan struct{})}
-	source := dir
-	if !m.direct {
-		if err := detachDead(dir); err != nil {
-			return nil, fmt.Errorf("mount on %q: %w", dir, err)
-		}
+	fs.memory.NextEpoch()
+	fs.memory.SetResends(d.Resend)
+	err = fs.memory.SetInit(d.Init)
+	var m *Mount
+	if err == nil {
+		m, err = fs.Serve(d.FD)
 	}
-	if m.direct {
-		fd, err := attach(dir)
-		if err != nil {
-			return nil, fmt.Errorf("mount on %q: %w", dir, err)
-		}
-		// go-fuse's way to say: it is mounted, serve this descriptor.
-		source = fmt.Sprintf("/dev/fd/%d", fd)
-	}
-	server, err := fuse.NewServer(fs.wrapped(), source, &fuse.MountOptions{
-		FsName: "spoolfs", Name: "spoolfs",
-		Options:  []string{"nosuid", "nodev", "noexec"},
-		MaxWrite: maxWrite, MaxBackground: maxBackground,
-		DisableXAttrs: true, DisableReadDirPlus: true,
-		// With O_TRUNC in the OPEN, a SETATTR of the size without a handle is
-		// truncate(2) and nothing else.
-		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
-		PanicHandler:      func(cause any) fuse.Status { return fs.recovered(cause) },
-		Logger:            log.New(io.Discard, "", 0),
-	})
 	if err != nil {
-		if m.direct {
-			err = errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH))
-		}
-		return nil, fmt.Errorf("mount on %q: %w%s", dir, err, mountAdvice())
+		return nil, errors.Join(err, d.Detach(), d.Close())
 	}
-	m.server = server
-	fs.mu.Lock()
-	fs.prune = server.PruneNotify
-	fs.mu.Unlock()
+	m.device = d
+	if err := d.Attach(); err != nil {
+		return nil, errors.Join(err, m.Stop(), d.Close())
+	}
+	return m, nil
+}
+
+// Serve serves a connection that somebody else has made, and described in the
+// memory. It does not close the descriptor.
+func (fs *FS) Serve(fd int) (*Mount, error) {
+	conn, err := newKernel(fd)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mount{fs: fs, conn: conn, done: make(chan struct{})}
+	if m.server, err = newServer(fs, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	fs.server.Store(m.server)
+	m.server.start()
 	m.served.Go(func() {
 		defer close(m.done)
-		server.Serve()
+		m.server.running.Wait()
 	})
 	m.served.Go(func() { fs.tend(fs.tendNames, m.done) })
 	m.served.Go(func() { fs.tend(fs.tendFiles, m.done) })
 	return m, nil
 }
 
-// resolveParent follows links, as a mount is on a directory and not on a name. The
-// last element is not asked if it is a directory: it may be a dead mount.
-func resolveParent(dir string) (string, error) {
-	for range 40 { // as many as the kernel follows
-		target, err := os.Readlink(dir)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(dir), target)
-		}
-		dir = target
-	}
-	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
-	return filepath.Join(parent, filepath.Base(dir)), err
-}
-
-// mountAdvice says what is missing on this machine for a mount.
-func mountAdvice() string {
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return " (there is no /dev/fuse here: load the fuse module, or give the container the device)"
-	}
-	if os.Geteuid() != 0 {
-		return " (only root mounts without help: install fuse3 for fusermount3)"
-	}
-	return ""
-}
-
 // Done is closed when the file system is no longer served: after Unmount, or
 // because somebody else has unmounted it.
 func (m *Mount) Done() <-chan struct{} { return m.done }
+
+// Stop takes no more requests, and returns when those in hand are answered and
+// nothing is done any more. The connection stays as it is.
+func (m *Mount) Stop() error {
+	m.server.stop()
+	m.served.Wait()
+	m.fs.server.CompareAndSwap(m.server, nil)
+	return m.conn.Close()
+}
 
 // Unmount takes the mount away and waits until nothing is served any more.
 // While files are open on it, it only disappears from the tree; it is then up
 // to the caller to wait for Done or to exit, which ends them with an error.
 func (m *Mount) Unmount() error {
-	err := m.detach()
-	if err != nil {
-		return fmt.Errorf("unmount %q: %w", m.dir, err)
-	}
-	return nil
-}
-
-func (m *Mount) detach() error {
 	select {
 	case <-m.done:
 		return nil
 	default:
 	}
-	if !m.direct {
-		return m.server.Unmount()
+	if err := m.device.Detach(); err != nil {
+		return err
 	}
-	err := unix.Unmount(m.dir, 0)
-	if errors.Is(err, unix.EBUSY) {
-		return unix.Unmount(m.dir, unix.MNT_DETACH)
+	if m.isGone() {
+		return errors.Join(m.Stop(), m.device.Close())
 	}
-	if err == nil {
-		m.served.Wait()
-	}
-	return err
+	return nil
+}
+
+// isGone reports whether there is no mount any more.
+func (m *Mount) isGone() bool {
+	fds := []unix.PollFd{{Fd: int32(m.device.FD)}}
+	_, err := unix.Poll(fds, 0)
+	return err == nil && fds[0].Revents&unix.POLLERR != 0
 }

@@ -43,7 +43,9 @@ func (r *rig) mount() *mounted {
 		if err := m.Unmount(); err != nil {
 			r.t.Error(err)
 		}
-		m.served.Wait()
+		if err := m.Stop(); err != nil {
+			r.t.Error(err)
+		}
 	})
 	return &mounted{r, dir}
 }
@@ -337,10 +339,7 @@ for i in range(int(sys.argv[1])): os.close(os.open(m + str(i), os.O_CREAT | os.O
 		defer r.fs.mu.Unlock()
 		return len(r.fs.nodes)+len(r.fs.root.nodes)+len(r.fs.expiries)+len(r.fs.stale) == 0
 	})
-	r.fs.mu.Lock()
-	prunes := r.fs.prune != nil
-	r.fs.mu.Unlock()
-	if !prunes {
+	if r.fs.cannotPrune.Load() {
 		t.Skip("this kernel cannot be told to forget names; it does so when memory is short")
 	}
 	r.until("forgotten by the kernel", func() bool { return kernel.count.Load() < most })

@@ -82,7 +82,7 @@ func (fs *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Sta
 	fs.dropIfEndedLocked(n)
 	fs.mu.Unlock()
 	if held != nil {
-		return fs.status(fs.patiently(func() error { return fs.unlinkHeld(n, d, key) }))
+		return fs.status(fs.patiently(in.Unique, func() error { return fs.unlinkHeld(n, d, key) }))
 	}
 	p := fs.processOf(in.Pid)
 	for _, h := range handles {
@@ -165,7 +165,7 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 		d := from.dirs[oldName]
 		fs.mu.Unlock()
 		m := &dirMove{in.Caller, in.Flags, newName}
-		return fs.status(fs.patiently(func() error { return fs.renameDir(d, to, m) }))
+		return fs.status(fs.patiently(in.Unique, func() error { return fs.renameDir(d, to, m) }))
 	}
 	var m *move
 	if err == nil {
@@ -179,7 +179,7 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 	if m.held == nil {
 		return fs.status(fs.rename(m))
 	}
-	return fs.status(fs.patiently(func() error { return fs.rename(m) }))
+	return fs.status(fs.patiently(in.Unique, func() error { return fs.rename(m) }))
 }
 
 // renameDirsLocked returns the directories of a rename.

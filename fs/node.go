@@ -225,7 +225,7 @@ func (fs *FS) dropIfEndedLocked(n *node) {
 	if len(n.handles) > 0 || n.named && (n.held != nil || len(n.graces) > 0) || fs.nodes[n.id] != n {
 		return
 	}
-	if n.named && fs.prune != nil {
+	if n.named && !fs.cannotPrune.Load() && fs.server.Load() != nil {
 		fs.stale = append(fs.stale, n.id)
 	}
 	fs.unnameLocked(n)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"spoolfs/fs/ingest"
+	"spoolfs/fs/shm"
 	"spoolfs/queue"
 )
 
@@ -15,6 +16,10 @@ type Options struct {
 
 	// Format decodes the files. Required.
 	Format ingest.Format
+
+	// Memory is what outlives this process, of which another may have served the
+	// mount before. By default the file system makes one for itself.
+	Memory *shm.Memory
 
 	// FileLimit is the largest size of a file in bytes; of a file that is
 	// committed in instalments, of what is not committed yet. Default 64 MiB.

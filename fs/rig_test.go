@@ -2,9 +2,11 @@ package fs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,7 +21,16 @@ import (
 	"spoolfs/queue"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if args := os.Getenv(writerEnv); args != "" {
+		if err := writeFiles(args); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // rig calls the handlers of a file system as the kernel does, on a real queue.
 // Tests with a kernel are in mount_test.go and in package integration.
@@ -82,7 +93,7 @@ func (r *rig) now() time.Time {
 
 func (r *rig) stop() {
 	r.t.Helper()
-	if err := r.queue.Close(); err != nil {
+	if err := errors.Join(r.queue.Close(), r.fs.memory.Close()); err != nil {
 		r.t.Error(err)
 	}
 }

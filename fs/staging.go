@@ -75,8 +75,8 @@ const pieceSize = 1 << 20
 const maxLarge = 2
 
 // stageNew makes what is new durable, and is the ticket for the file's place.
-func (fs *FS) stageNew(f *file) error {
-	return fs.patiently(func() error {
+func (fs *FS) stageNew(unique uint64, f *file) error {
+	return fs.patiently(unique, func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return fs.stageLocked(f)

@@ -74,7 +74,7 @@ func (t *statusTree) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) 
 	if err := t.mayUse(dir, &in.Caller); err != nil {
 		return t.fs.status(err)
 	}
-	e, err := patient(t.fs, func() (statusEntry, error) { return t.find(dir, name) })
+	e, err := patient(t.fs, in.Unique, func() (statusEntry, error) { return t.find(dir, name) })
 	return t.reply(e, err, out)
 }
 
@@ -159,7 +159,7 @@ func (t *statusTree) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status 
 		return fuse.OK
 	}
 	id := parseStatusID(in.NodeId)
-	e, err := patient(t.fs, func() (statusEntry, error) { return t.describe(id) })
+	e, err := patient(t.fs, in.Unique, func() (statusEntry, error) { return t.describe(id) })
 	out.Attr = e.attr
 	out.SetTimeout(e.keep)
 	return t.fs.status(err)

@@ -23,7 +23,7 @@ func (t *statusTree) unlink(in *fuse.InHeader, name string) fuse.Status {
 	if err := t.mayUse(dir, &in.Caller); err != nil {
 		return t.fs.status(err)
 	}
-	return t.fs.status(t.fs.patiently(func() error {
+	return t.fs.status(t.fs.patiently(in.Unique, func() error {
 		return t.replace(dir, name, func(statusID, queue.Entry) ([]queue.Message, error) { return nil, nil })
 	}))
 }
@@ -47,7 +47,7 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 	if err != nil {
 		return t.fs.status(err)
 	}
-	err = t.fs.patiently(func() error {
+	err = t.fs.patiently(in.Unique, func() error {
 		return t.replace(dir, oldName, func(id statusID, e queue.Entry) ([]queue.Message, error) {
 			if route.queue != t.routes[id.route] {
 				return nil, fmt.Errorf("move %q: not a directory of its route: %w", oldName, syscall.EPERM)

@@ -7,8 +7,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// pager returns the next entries of a directory; none at the end.
-type pager func() ([]fuse.DirEntry, error)
+// pager returns the next entries of a directory, for a request; none at the end.
+type pager func(unique uint64) ([]fuse.DirEntry, error)
 
 // statusListing is an open directory of the tree. It holds a page at a time: a
 // listing starts at once and takes as much memory for ten million entries as for
@@ -65,7 +65,7 @@ func (t *statusTree) lister(id statusID) func() pager {
 
 // onePage lists what is known already.
 func onePage(list []fuse.DirEntry) pager {
-	return func() ([]fuse.DirEntry, error) {
+	return func(uint64) ([]fuse.DirEntry, error) {
 		page := list
 		list = nil
 		return page, nil
@@ -79,7 +79,7 @@ func (t *statusTree) readDir(in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Statu
 	if d == nil {
 		return fuse.EBADF
 	}
-	return t.fs.status(d.read(in.Offset, out.AddDirEntry))
+	return t.fs.status(d.read(in, out.AddDirEntry))
 }
 
 // rewind begins the listing anew.
@@ -91,17 +91,17 @@ func (d *statusListing) rewind() {
 	}
 }
 
-// read hands out entries after a cookie, which is the number of an entry in this
-// listing, until add takes no more.
-func (d *statusListing) read(cookie uint64, add func(fuse.DirEntry) bool) error {
+// read hands out entries after the cookie of a request, which is the number of an
+// entry in this listing, until add takes no more.
+func (d *statusListing) read(in *fuse.ReadIn, add func(fuse.DirEntry) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.seek(cookie); err != nil {
+	if err := d.seek(in.Unique, in.Offset); err != nil {
 		return err
 	}
 	for i := 0; ; i++ {
 		if i == len(d.page) {
-			more, err := d.next()
+			more, err := d.next(in.Unique)
 			if err != nil {
 				d.rewind() // a page may be lost
 				if i > 0 {
@@ -122,12 +122,12 @@ func (d *statusListing) read(cookie uint64, add func(fuse.DirEntry) bool) error 
 }
 
 // seek drops what the reader has taken. It may also have gone back.
-func (d *statusListing) seek(cookie uint64) error {
+func (d *statusListing) seek(unique, cookie uint64) error {
 	if cookie < d.at {
 		d.rewind()
 	}
 	for cookie > d.at+uint64(len(d.page)) {
-		more, err := d.next()
+		more, err := d.next(unique)
 		if err != nil {
 			d.rewind()
 			return err

@@ -186,7 +186,7 @@ func TestStatusListing_Errors(t *testing.T) {
 		var all []string
 		d := &statusListing{begin: func() pager {
 			i := 0
-			return func() ([]fuse.DirEntry, error) {
+			return func(uint64) ([]fuse.DirEntry, error) {
 				var page []fuse.DirEntry
 				for ; i < 30 && len(page) < 4; i++ {
 					page = append(page, fuse.DirEntry{Name: fmt.Sprint(i)})
@@ -201,7 +201,7 @@ func TestStatusListing_Errors(t *testing.T) {
 		cookie := uint64(0)
 		for ended := false; !ended; {
 			n := 0
-			err := d.read(cookie, func(e fuse.DirEntry) bool {
+			err := d.read(&fuse.ReadIn{Offset: cookie}, func(e fuse.DirEntry) bool {
 				if n++; n > 5 {
 					return false
 				}

@@ -79,7 +79,7 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		}
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO // each write is a command
 	}
-	s, err := patient(t.fs, func() (*snapshot, error) { return t.load(id) })
+	s, err := patient(t.fs, in.Unique, func() (*snapshot, error) { return t.load(id) })
 	if err != nil {
 		return t.fs.status(err)
 	}

@@ -34,7 +34,7 @@ func (t *statusTree) listMessages(dir statusID) pager {
 		}
 		return nil, nil
 	}
-	return func() ([]fuse.DirEntry, error) { return patient(t.fs, next) }
+	return func(unique uint64) ([]fuse.DirEntry, error) { return patient(t.fs, unique, next) }
 }
 
 // routesOf returns the indexes of the routes whose messages a directory holds.

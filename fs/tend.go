@@ -46,13 +46,11 @@ const maxPrune = 1024
 // pruneNodes tells the kernel to forget nodes: it keeps the name and inode of
 // each, some 900 bytes, until memory is short.
 func (fs *FS) pruneNodes(ids []uint64) {
-	for len(ids) > 0 {
+	s := fs.server.Load()
+	for len(ids) > 0 && s != nil {
 		n := min(len(ids), maxPrune)
-		if st := fs.prune(ids[:n]); st == fuse.ENOSYS || st == fuse.EINVAL {
-			// Before Linux 6.18.
-			fs.mu.Lock()
-			fs.prune, fs.stale = nil, nil
-			fs.mu.Unlock()
+		if st := s.prune(ids[:n]); st == fuse.ENOSYS || st == fuse.EINVAL {
+			fs.cannotPrune.Store(true) // before Linux 6.18
 			return
 		}
 		ids = ids[n:]

@@ -114,7 +114,7 @@ func flagsOf(request []byte) uint64 {
 //
 //	0   length, error, unique       16  major, minor, read-ahead, flags
 //	32  background, congestion      36  write size, time granularity
-//	44  pages, alignment            48  flags 32-63, and what we leave 0
+//	44  pages, alignment            48  flags 32-63, stack depth, and what we leave 0
 func initReply(request []byte, agreed uint64) []byte {
 	order := binary.NativeEndian
 	b := make([]byte, 16+64)
@@ -128,6 +128,7 @@ func initReply(request []byte, agreed uint64) []byte {
 	order.PutUint16(b[34:], MaxBackground*3/4)
 	order.PutUint32(b[36:], MaxWrite)
 	order.PutUint16(b[44:], uint16((MaxWrite-1)/os.Getpagesize()+1))
+	order.PutUint32(b[52:], 1) // stack depth, as go-fuse says; it is for passthrough only
 	return b
 }
 

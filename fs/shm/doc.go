@@ -3,9 +3,13 @@
 //
 // # Guarantees
 //
+//   - M1: a process that is killed between any two stores leaves a table that
+//     holds each change wholly or not at all. Proven by TestTable_CutAnywhere.
 //   - M2: what is read is checked. A memory of another layout, or one that makes
 //     no sense, is refused with ErrLayout or ErrDamaged and is not changed.
-//     Proven by TestOpen_Refuses.
+//     Proven by TestOpen_Refuses and TestOpenTable_Damaged.
+//   - M3: memory that is given up goes back to the system. Proven by
+//     TestTable_GivesBack.
 //
 // # Layout
 //
@@ -15,7 +19,7 @@
 //	0        header     one page: geometry, marks, the INIT message
 //	4096     slots      128 bytes for each request that can be in hand at a time
 //	 +128 Ki buffers    a page more than the largest WRITE for each slot
-//	         heap       what the worker keeps
+//	         heap       chunks of 64 KiB: records and the bytes of files, see Table
 //
 // The header:
 //
@@ -53,5 +57,6 @@
 // # Why it holds
 //
 // Only processes die here, not the machine, so each store that was made is seen
-// by the next process, and in the order in which it was made.
+// by the next process, and in the order in which it was made. What is one change
+// to a reader is one store: the number in "committed".
 package shm

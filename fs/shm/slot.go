@@ -130,6 +130,15 @@ func (s *Slot) Go() {
 	s.m.word(s.at + slotWaits).Add(^uint64(0))
 }
 
+// setOutcome says how the request ends if a transaction counts.
+func (s *Slot) setOutcome(txn uint64, o outcome) {
+	s.m.word(s.at + slotTransaction).Store(0)
+	s.m.word(s.at + slotFor).Store(o.unique)
+	s.m.word(s.at + slotStatus).Store(o.status)
+	s.m.word(s.at + slotValue).Store(o.value)
+	s.m.word(s.at + slotTransaction).Store(txn)
+}
+
 // Unique is that of the request in hand; 0 if there is none.
 func (s *Slot) Unique() uint64 {
 	if s.m.word(s.at+slotState).Load() != stateInHand {
@@ -148,7 +157,8 @@ type Request struct {
 	Length int
 
 	// Began is when it was read, or when its last wait for the disk ended, by the
-	// clock of the memory. Waits says that it waits for the disk now.
+	// clock of the memory; 0 if nobody has begun it. Waits says that it waits for
+	// the disk now.
 	Began time.Duration
 	Waits bool
 }
@@ -188,7 +198,7 @@ func (m *Memory) request(i int, at uint64) (Request, bool) {
 			return Request{}, false
 		}
 		r := parseRequest(head[:n])
-		r.Slot, r.Began = i, time.Duration(m.clock())
+		r.Slot = i
 		return r, true
 	case stateInHand:
 		who, unique := m.word(at+slotWho).Load(), m.word(at+slotUnique).Load()

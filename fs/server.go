@@ -1,0 +1,223 @@
+package fs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/fs/device"
+	"spoolfs/fs/shm"
+)
+
+// server takes requests from a connection, has them handled and sends the
+// replies. A request is in a slot of the memory from its reading to its answer.
+//
+// One reader for each CPU reads and handles most requests itself. Those that are
+// likely to wait for the disk are handled by a goroutine of their own, and a
+// reader that has to wait against expectation is replaced while it does.
+type server struct {
+	fs     *FS
+	memory *shm.Memory
+	conn   connection
+	proto  *fuse.ProtocolServer
+	slots  *slotPool
+
+	// readers is how many there should be, active how many do not wait.
+	readers int
+	active  atomic.Int64
+
+	running sync.WaitGroup // readers and jobs
+	careful sync.Mutex     // held from Begin to End of a request, if the memory says so
+}
+
+// replySize is enough for a reply without data. Others are at most as large as a
+// request.
+const replySize = 4096
+
+func newServer(fs *FS, conn connection) (*server, error) {
+	s := &server{fs: fs, memory: fs.memory, conn: conn, slots: newSlotPool(fs.memory), readers: runtime.NumCPU()}
+	s.proto = fuse.NewProtocolServer(fs.wrapped(), protocolOptions(fs))
+	return s, s.handshake()
+}
+
+// protocolOptions have go-fuse understand requests as they were negotiated.
+func protocolOptions(fs *FS) *fuse.MountOptions {
+	return &fuse.MountOptions{
+		MaxWrite: device.MaxWrite, MaxBackground: device.MaxBackground,
+		DisableXAttrs: true, DisableReadDirPlus: true,
+		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
+		PanicHandler:      func(cause any) fuse.Status { return fs.recovered(cause) },
+		Logger:            log.New(io.Discard, "", 0),
+	}
+}
+
+// handshake feeds the protocol with the INIT of the connection, which has been
+// answered long ago, and sees that it would have answered the same.
+func (s *server) handshake() error {
+	init := s.memory.Init()
+	out := make([]byte, replySize)
+	n, st := s.proto.HandleRequest([][]byte{init}, [][]byte{out})
+	want := (&device.Device{Init: init}).Reply()
+	if !st.Ok() || want == nil || string(out[:n]) != string(want) {
+		return fmt.Errorf("the connection was negotiated otherwise than this program does: %v, %x, want %x: mount anew", st, out[:n], want)
+	}
+	return nil
+}
+
+// start begins to serve.
+func (s *server) start() {
+	for range s.readers {
+		s.addReader()
+	}
+}
+
+func (s *server) addReader() {
+	s.active.Add(1)
+	s.running.Go(s.read)
+}
+
+// stop takes no more requests and returns when those in hand are answered.
+func (s *server) stop() {
+	s.conn.Stop()
+	s.running.Wait()
+}
+
+// read is a reader.
+func (s *server) read() {
+	defer s.active.Add(-1)
+	out := make([]byte, device.RequestSize)
+	for s.active.Load() <= int64(s.readers) {
+		h := s.slots.take()
+		h.slot.Reading()
+		n, err := s.conn.Read(h.slot.Buffer())
+		if err != nil {
+			s.slots.give(h)
+			if !errors.Is(err, errGone) && !errors.Is(err, errStopped) {
+				s.fs.opts.Logger.Error("the mount is not served any more", "error", err)
+			}
+			return
+		}
+		h.alone = s.memory.Careful()
+		if h.alone {
+			s.careful.Lock() // what waits for it is not in hand
+		}
+		h.request = h.slot.Begin(n)
+		if waits(h) {
+			h.inline = false
+			s.running.Go(func() { s.job(h) })
+			continue
+		}
+		h.inline = true
+		s.answer(h, out)
+	}
+}
+
+// job handles a request that may wait.
+func (s *server) job(h *hand) {
+	out := replies.Get().(*[replySize]byte)
+	defer replies.Put(out)
+	s.answer(h, out[:])
+}
+
+var replies = sync.Pool{New: func() any { return new([replySize]byte) }}
+
+// answer handles a request and sends the reply.
+func (s *server) answer(h *hand, out []byte) {
+	in := h.slot.Buffer()[:h.request.Length]
+	n, st := s.proto.HandleRequest([][]byte{in}, [][]byte{out})
+	if !st.Ok() {
+		n = refusal(out, binary.LittleEndian.Uint64(in[8:]), syscall.EIO)
+	}
+	if n > 0 {
+		s.reply(h, out[:n])
+	}
+	h.slot.End()
+	if h.alone {
+		s.careful.Unlock()
+	}
+	s.slots.give(h)
+}
+
+// refusal makes a reply that is an error.
+func refusal(out []byte, unique uint64, errno syscall.Errno) int {
+	binary.LittleEndian.PutUint32(out[0:], 16)
+	binary.LittleEndian.PutUint32(out[4:], uint32(-int32(errno)))
+	binary.LittleEndian.PutUint64(out[8:], unique)
+	return 16
+}
+
+// reply sends a reply. That nobody waits for it any more is no error.
+func (s *server) reply(h *hand, message []byte) {
+	err := s.conn.Write(message)
+	if err == nil || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTCONN) {
+		return
+	}
+	s.fs.opts.Logger.Error("reply", "opcode", h.request.Opcode, "error", err)
+}
+
+// wait says that a request waits for the disk, until the function that it
+// returns is called.
+func (s *server) wait(unique uint64) func() {
+	h := s.slots.find(unique &^ shm.Resent)
+	if h == nil {
+		return func() {}
+	}
+	h.slot.Wait()
+	if !h.inline {
+		return h.slot.Go
+	}
+	if s.active.Add(-1) < int64(s.readers) {
+		s.addReader()
+	}
+	return func() {
+		s.active.Add(1)
+		h.slot.Go()
+	}
+}
+
+// prune has the kernel forget nodes. That takes no lock that a process holds
+// which waits for us: the nodes' entries are dropped if nobody uses them.
+func (s *server) prune(nodes []uint64) fuse.Status {
+	const notifyPrune = 9 // FUSE_NOTIFY_PRUNE, include/uapi/linux/fuse.h
+	message := make([]byte, 32, 32+8*len(nodes))
+	binary.LittleEndian.PutUint32(message[4:], notifyPrune)
+	binary.LittleEndian.PutUint32(message[16:], uint32(len(nodes)))
+	for _, node := range nodes {
+		message = binary.LittleEndian.AppendUint64(message, node)
+	}
+	binary.LittleEndian.PutUint32(message, uint32(len(message)))
+	return fuse.ToStatus(s.conn.Write(message))
+}
+
+// Opcodes of requests that may wait for the disk, whatever they are about.
+var waitingOps = func() (ops [64]bool) {
+	const (
+		setAttr = 4
+		mkdir   = 9
+		unlink  = 10
+		rmdir   = 11
+		rename  = 12
+		release = 18
+		fsync   = 20
+		flush   = 25
+		rename2 = 45
+	)
+	for _, op := range []uint32{setAttr, mkdir, unlink, rmdir, rename, release, fsync, flush, rename2} {
+		ops[op] = true
+	}
+	return ops
+}()
+
+// waits reports whether a request is likely to wait for the disk.
+func waits(h *hand) bool {
+	op := h.request.Opcode
+	return op < uint32(len(waitingOps)) && waitingOps[op]
+}

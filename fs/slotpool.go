@@ -1,0 +1,96 @@
+package fs
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"spoolfs/fs/shm"
+)
+
+// hand is a slot with the request that is in it.
+type hand struct {
+	index   int
+	slot    *shm.Slot
+	request shm.Request
+	inline  bool // a reader handles it itself
+	alone   bool // no other may be in hand
+
+	// resident says that the buffer is in memory to stay.
+	resident bool
+}
+
+// slotPool hands out the slots of a memory. Those that were used last come first,
+// so that as few as can be take memory.
+type slotPool struct {
+	memory *shm.Memory
+
+	// most is how many slots were in use at a time.
+	most atomic.Int64
+
+	mu    sync.Mutex
+	given *sync.Cond
+	free  []*hand
+	all   []atomic.Pointer[hand] // by index; nil if it was never taken
+}
+
+// keptSlots is how many slots stay in memory when they are free.
+const keptSlots = 32
+
+func newSlotPool(m *shm.Memory) *slotPool {
+	p := &slotPool{memory: m, all: make([]atomic.Pointer[hand], m.Slots())}
+	p.given = sync.NewCond(&p.mu)
+	return p
+}
+
+// take returns a free slot, and waits for one if need be.
+func (p *slotPool) take() *hand {
+	h := p.takeFree()
+	if !h.resident {
+		// Where it cannot be locked it is there all the same, unless memory gets
+		// short.
+		_ = h.slot.Populate()
+		h.resident = true
+	}
+	return h
+}
+
+func (p *slotPool) takeFree() *hand {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if n := len(p.free); n > 0 {
+			h := p.free[n-1]
+			p.free = p.free[:n-1]
+			return h
+		}
+		if i := int(p.most.Load()); i < len(p.all) {
+			h := &hand{index: i, slot: p.memory.Slot(i)}
+			p.all[i].Store(h)
+			p.most.Store(int64(i) + 1)
+			return h
+		}
+		p.given.Wait()
+	}
+}
+
+// give returns a slot.
+func (p *slotPool) give(h *hand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) >= keptSlots {
+		_ = h.slot.Depopulate() // or it stays in memory
+		h.resident = false
+	}
+	p.free = append(p.free, h)
+	p.given.Signal()
+}
+
+// find returns the slot of a request.
+func (p *slotPool) find(unique uint64) *hand {
+	for i := range p.most.Load() {
+		if h := p.all[i].Load(); h != nil && h.slot.Unique() == unique {
+			return h
+		}
+	}
+	return nil
+}
