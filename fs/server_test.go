@@ -106,11 +106,11 @@ func encode[T any](opcode uint32, in *T, rest ...string) []byte {
 	return b
 }
 
-// The opcodes of the requests that the tests send.
+// The codes of the requests that the tests send.
 const (
-	opLookup = 1
-	opWrite  = 16
-	opFlush  = 25
+	codeLookup = 1
+	codeWrite  = 16
+	codeFlush  = 25
 )
 
 // testInit is the INIT of a recent kernel.
@@ -184,14 +184,14 @@ func TestServer_WaitingHoldsUpNobody(t *testing.T) {
 	for i := range 60 {
 		var request []byte
 		if i%2 == 0 {
-			request = encode(opWrite, &fuse.WriteIn{InHeader: u.header(f.node), Fh: f.fh, Size: 1}, "x")
+			request = encode(codeWrite, &fuse.WriteIn{InHeader: u.header(f.node), Fh: f.fh, Size: 1}, "x")
 		} else {
-			request = encode(opFlush, &fuse.FlushIn{InHeader: u.header(f.node), Fh: f.fh})
+			request = encode(codeFlush, &fuse.FlushIn{InHeader: u.header(f.node), Fh: f.fh})
 		}
 		replies = append(replies, c.send(t, request))
 	}
 	in := u.header(rootNode)
-	if got := errnoOf(c.ask(t, encode(opLookup, &in, "nothing\x00"))); got != syscall.ENOENT {
+	if got := errnoOf(c.ask(t, encode(codeLookup, &in, "nothing\x00"))); got != syscall.ENOENT {
 		t.Errorf("lookup: %v", got)
 	}
 	r.until("all 60 marked as waiting", func() bool {
@@ -224,7 +224,7 @@ func TestServer_Stop(t *testing.T) {
 	f := u.mustCreate("f")
 	file := r.fs.handle(f.fh).file
 	file.mu.Lock()
-	flush := c.send(t, encode(opFlush, &fuse.FlushIn{InHeader: u.header(f.node), Fh: f.fh}))
+	flush := c.send(t, encode(codeFlush, &fuse.FlushIn{InHeader: u.header(f.node), Fh: f.fh}))
 	r.until("waiting", func() bool { q := r.fs.memory.InHand(); return len(q) == 1 && q[0].Waits })
 	stopped := make(chan struct{})
 	go func() {
@@ -251,7 +251,7 @@ func TestServer_Garbage(t *testing.T) {
 	c := r.serve()
 	in := r.as(7).header(rootNode)
 	for _, request := range [][]byte{
-		encode(9999, &in), encode(opWrite, &in), encode(opLookup, &in)[:40], encode(opFlush, &in),
+		encode(9999, &in), encode(codeWrite, &in), encode(codeLookup, &in)[:40], encode(codeFlush, &in),
 	} {
 		if got := errnoOf(c.ask(t, request)); got == 0 {
 			t.Errorf("%x was taken", request)
@@ -260,7 +260,7 @@ func TestServer_Garbage(t *testing.T) {
 	big := strings.Repeat("x", device.MaxWrite)
 	f := r.as(7).mustCreate("f")
 	w := fuse.WriteIn{InHeader: r.as(7).header(f.node), Fh: f.fh, Size: uint32(len(big))}
-	if reply := c.ask(t, encode(opWrite, &w, big)); errnoOf(reply) != 0 {
+	if reply := c.ask(t, encode(codeWrite, &w, big)); errnoOf(reply) != 0 {
 		t.Error(fmt.Errorf("the largest write: %w", errnoOf(reply)))
 	}
 }
