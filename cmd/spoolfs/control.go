@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os/user"
 	"strconv"
 
@@ -26,6 +27,13 @@ func (d *daemon) commands() map[string]fs.Command {
 			Help: "takes no new files (EROFS) until resume or a restart, and publishes what there is",
 			Run:  func() error { d.fs.Refuse(true); return nil },
 		},
+		"unmount": {
+			Help: "ends the daemon as SIGTERM does, and takes the mount away",
+			Run:  func() error { d.stop(errors.New("asked to unmount")); return nil },
+		},
+		"count":   d.jobCommand(fs.Count, "STATE [route=NAME] [reason=TEXT] [older-than=DURATION] [job=ID]: counts messages; see the file jobs"),
+		"purge":   d.jobCommand(fs.Purge, "the same: removes them"),
+		"redrive": d.jobCommand(fs.Redrive, "the same: makes them ready"),
 	}
 }
 

@@ -33,6 +33,10 @@ type daemon struct {
 	limit   *logLimit
 	monitor *monitor
 	metrics *metrics
+	jobs    jobs
+
+	// stop ends run, with a cause.
+	stop context.CancelCauseFunc
 
 	// background is what commands have begun.
 	background sync.WaitGroup
@@ -147,6 +151,8 @@ func (d *daemon) makeParts() (err error) {
 
 // run serves until ctx ends, somebody unmounts, or the store fails.
 func (d *daemon) run(ctx context.Context) error {
+	ctx, d.stop = context.WithCancelCause(ctx)
+	defer d.stop(nil)
 	publishing, stopPublishing := context.WithCancel(context.Background())
 	defer stopPublishing()
 	published := make(chan error, 1)

@@ -27,15 +27,6 @@ func main() {
 	os.Exit(run(ctx, hidePasswords(os.Args)[1:], os.Stdout, os.Stderr))
 }
 
-// cli is the command line.
-type cli struct {
-	Mount   mountCommand   `cmd:"" help:"Mount the spool and publish what is written into it, in the foreground."`
-	Status  statusCommand  `cmd:"" help:"Show the state of a mounted spool."`
-	Check   checkCommand   `cmd:"" help:"Check configuration, store, mountpoint and broker, and say what to do."`
-	Version versionCommand `cmd:"" help:"Print the version."`
-	Probe   probeCommand   `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
-}
-
 // environment is what the commands get besides their flags.
 type environment struct {
 	ctx            context.Context
@@ -63,10 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = parsed.Run(&environment{ctx, args, stdout, stderr})
 	}
 	if err != nil {
-		if !errors.Is(err, errChecksFailed) { // or it has been told already
-			fmt.Fprintln(stderr, "spoolfs:", err)
-		}
-		code = codeOf(err)
+		code = complain(stderr, err)
 	}
 	return code
 }
@@ -81,6 +69,7 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func()) (*kong.Kong, error
 		kong.DefaultEnvars("SPOOLFS"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": version()},
+		kong.ExplicitGroups(commandGroups()),
 		kong.TypeMapper(reflect.TypeFor[units.Base2Bytes](), sizeMapper{}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), durationMapper{}),
 	)
@@ -92,6 +81,22 @@ func parseError(err error) error {
 		return err
 	}
 	return withCode(exitUsage, fmt.Errorf("%w (--help shows how)", err))
+}
+
+// complain tells an error and returns its exit code.
+func complain(stderr io.Writer, err error) int {
+	var status exitStatus
+	var file *os.PathError
+	switch {
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(err, syscall.EPIPE) && errors.As(err, &file) && file.Path == os.Stdout.Name():
+		return exitOK // who read our output has enough
+	case errors.Is(err, errChecksFailed): // and it has been told why
+		return codeOf(err)
+	}
+	fmt.Fprintln(stderr, "spoolfs:", err)
+	return codeOf(err)
 }
 
 // sameSignal is how close a second signal is the same stop once more.
@@ -128,6 +133,7 @@ func signalContext() (context.Context, context.CancelFunc) {
 const (
 	exitOK          = 0
 	exitUsage       = 64
+	exitData        = 65
 	exitUnavailable = 69
 	exitInternal    = 70
 	exitCannot      = 73 // cannot create
@@ -136,6 +142,11 @@ const (
 	exitPermission  = 77
 	exitConfig      = 78
 )
+
+// exitStatus is an exit code of which all has been said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // codedError is an error with an exit code.
 type codedError struct {

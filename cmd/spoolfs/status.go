@@ -130,6 +130,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "janitor", Content: keyValues(func(s status) any { return s.Janitor })},
 		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags, d.flags.origins) }},
 		// What the log says of files names them.
+		{Name: "jobs", Private: true, Content: d.jobs.text},
 		{Name: "events", Private: true, Content: d.events.text},
 	}
 }

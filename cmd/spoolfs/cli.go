@@ -1,0 +1,33 @@
+package main
+
+import "github.com/alecthomas/kong"
+
+// cli is the command line.
+type cli struct {
+	Mount   mountCommand   `cmd:"" group:"run" help:"Mount the spool and publish what is written into it, in the foreground."`
+	Unmount unmountCommand `cmd:"" group:"run" help:"Stop the daemon of a spool and take its mount away."`
+
+	Status statusCommand `cmd:"" group:"see" help:"Show the state of a mounted spool."`
+	Check  checkCommand  `cmd:"" group:"see" help:"Check configuration, store, mountpoint and broker, and say what to do."`
+	Wait   waitCommand   `cmd:"" group:"see" help:"Wait until a spool is empty."`
+
+	Dead    messagesCommand `cmd:"" group:"steer" set:"what=dead letters" help:"Dead letters: what is no message, or can never be sent."`
+	Pending messagesCommand `cmd:"" group:"steer" set:"what=messages that wait" help:"Messages that wait to be sent, delayed ones among them."`
+	Partial messagesCommand `cmd:"" group:"steer" set:"what=partial files" help:"Partial files: their writer did not get to their end."`
+	Pause   pauseCommand    `cmd:"" group:"steer" help:"Publish nothing until resume."`
+	Resume  resumeCommand   `cmd:"" group:"steer" help:"End a pause."`
+	Retry   retryCommand    `cmd:"" group:"steer" help:"Try the broker, and what is delayed, now."`
+
+	Version versionCommand `cmd:"" group:"other" help:"Print the version."`
+
+	Probe        probeCommand  `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
+	AccessServer accessCommand `cmd:"" hidden:"" help:"Answer the requests of other commands."`
+}
+
+// commandGroups are the titles of the groups of commands.
+func commandGroups() []kong.Group {
+	return []kong.Group{
+		{Key: "run", Title: "Run it:"}, {Key: "see", Title: "Look at it:"},
+		{Key: "steer", Title: "Steer it:"}, {Key: "other", Title: "And:"},
+	}
+}
