@@ -109,14 +109,24 @@ func endFault(err error, vhost string) error {
 }
 
 // about looks for the exchange in the broker's words, which is the only place
-// where it is. When a routing key is refused the exchange is named, too, but is
-// not to blame.
+// where it is: behind what the broker says of itself, as a name may hold the
+// like. When a routing key is refused the exchange is named, too, but is not to
+// blame.
 func about(err error, vhost string) func(string) bool {
 	var e *amqp091.Error
-	if !errors.As(err, &e) || strings.Contains(e.Reason, "access to topic '") || !strings.Contains(e.Reason, "exchange '") {
+	if !errors.As(err, &e) {
 		return nil
 	}
+	before, said, found := strings.Cut(e.Reason, "exchange '")
+	if !found || strings.Contains(before, "access to topic '") {
+		return nil
+	}
+	cut := false
+	if len(e.Reason) == maxShort {
+		said, cut = strings.CutSuffix(said, "...") // there was no room for all of it
+	}
 	return func(exchange string) bool {
-		return strings.Contains(e.Reason, fmt.Sprintf("exchange '%s' in vhost '%s'", exchange, vhost))
+		words := fmt.Sprintf("%s' in vhost '%s'", exchange, vhost)
+		return strings.HasPrefix(said, words) || cut && strings.HasPrefix(words, said)
 	}
 }

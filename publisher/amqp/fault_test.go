@@ -3,6 +3,7 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rabbitmq/amqp091-go"
@@ -51,6 +52,8 @@ func TestFault_About(t *testing.T) {
 		"ACCESS_REFUSED - write access to topic 'a' in exchange 'x' in vhost '/' refused for user": false,
 		"NOT_FOUND - no exchange 'y' in vhost '/'":                                                 false,
 		"NOT_FOUND - no exchange 'x' in vhost 'other'":                                             false,
+		// A name that a record has made up.
+		"NOT_FOUND - no exchange 'a' exchange 'x' in vhost '/' in vhost '/'": false,
 	} {
 		f := faultIn(endFault(said(amqp091.NotFound, reason), "/"))
 		if got := f.About != nil && f.About("x"); got != want {
@@ -77,6 +80,25 @@ func TestBrokers_Together(t *testing.T) {
 	} {
 		if f := faultIn(together(c.failures)); f.Class != c.class || f.Cause != c.cause {
 			t.Errorf("%v: got %+v", c.failures, f)
+		}
+	}
+}
+
+// TestFault_AboutLongNames: the broker cuts its words, and a name that does not
+// fit is still known, and not taken for one that it holds.
+func TestFault_AboutLongNames(t *testing.T) {
+	const own = "x"
+	for _, name := range []string{
+		strings.Repeat("n", 255),
+		"xs_' exchange '" + own + "' in vhost '/' " + strings.Repeat("n", 200),
+	} {
+		reason := "NOT_FOUND - no exchange '" + name + "' in vhost '/'"
+		f := faultIn(endFault(said(amqp091.NotFound, reason[:252]+"..."), "/"))
+		if f.About == nil || !f.About(name) {
+			t.Errorf("%q is not known", name)
+		}
+		if f.About != nil && (f.About(own) || f.About(name[:200])) {
+			t.Errorf("%q is taken for another one", name)
 		}
 	}
 }
