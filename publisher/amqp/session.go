@@ -70,8 +70,11 @@ func newSession(d *dialer, conn *amqp091.Connection, ch *amqp091.Channel) *Sessi
 		returns: ch.NotifyReturn(make(chan amqp091.Return)),
 		// With one, for what comes when the channel has ended and the
 		// connection is on its way.
-		blocks:   conn.NotifyBlocked(make(chan amqp091.Blocking, 8)),
-		blocked:  func(reason string) { s.blocked.Store(&reason) },
+		blocks: conn.NotifyBlocked(make(chan amqp091.Blocking, 8)),
+		blocked: func(reason string) {
+			s.blocked.Store(&reason)
+			s.wire.patient.Store(reason != "")
+		},
 		inflight: s.inflight,
 		verdicts: s.verdicts,
 		closing:  s.closing,

@@ -1,7 +1,10 @@
 package amqp
 
 import (
+	"errors"
 	"net"
+	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,13 +14,35 @@ import (
 type wire struct {
 	net.Conn
 	timeout time.Duration
+
+	// patient is set while the broker blocks us. Then it reads nothing, and that
+	// it takes nothing has no meaning: BlockedTimeout is for that.
+	patient atomic.Bool
+
+	// broken is set when a write has taken too long, and ends all writing: what
+	// it leaves behind is half a frame, and who wrote it may have been one of
+	// the library's goroutines, which tells nobody.
+	broken atomic.Bool
 }
 
-// Write ends the connection for good if it takes too long: what it leaves
-// behind is half a frame.
-func (w *wire) Write(b []byte) (int, error) {
-	if err := w.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
-		return 0, err
+// Write ends all writing for good if it takes too long.
+func (w *wire) Write(b []byte) (written int, err error) {
+	if w.broken.Load() {
+		return 0, os.ErrDeadlineExceeded
 	}
-	return w.Conn.Write(b)
+	for {
+		if err := w.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+			return written, err
+		}
+		n, err := w.Conn.Write(b[written:])
+		written += n
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if late && w.patient.Load() {
+			continue
+		}
+		if late {
+			w.broken.Store(true)
+		}
+		return written, err
+	}
 }
