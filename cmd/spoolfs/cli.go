@@ -6,6 +6,7 @@ import "github.com/alecthomas/kong"
 type cli struct {
 	Mount   mountCommand   `cmd:"" group:"run" help:"Mount the spool and publish what is written into it, in the foreground."`
 	Unmount unmountCommand `cmd:"" group:"run" help:"Stop the daemon of a spool and take its mount away."`
+	Upgrade upgradeCommand `cmd:"" group:"run" help:"Replace a running daemon by the program on disk, without an interruption."`
 
 	Status statusCommand `cmd:"" group:"see" help:"Show the state of a mounted spool."`
 	Check  checkCommand  `cmd:"" group:"see" help:"Check configuration, store, mountpoint and broker, and say what to do."`
@@ -20,6 +21,7 @@ type cli struct {
 
 	Version versionCommand `cmd:"" group:"other" help:"Print the version."`
 
+	Worker       workerCommand `cmd:"" hidden:"" help:"Serve a mount; for its keeper."`
 	Probe        probeCommand  `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
 	AccessServer accessCommand `cmd:"" hidden:"" help:"Answer the requests of other commands."`
 }

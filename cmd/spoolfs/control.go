@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os/user"
 	"strconv"
 
@@ -29,7 +28,7 @@ func (d *daemon) commands() map[string]fs.Command {
 		},
 		"unmount": {
 			Help: "ends the daemon as SIGTERM does, and takes the mount away",
-			Run:  func() error { d.stop(errors.New("asked to unmount")); return nil },
+			Run:  d.unmount,
 		},
 		"count":   d.jobCommand(fs.Count, "STATE [route=NAME] [reason=TEXT] [older-than=DURATION] [job=ID]: counts messages; see the file jobs"),
 		"purge":   d.jobCommand(fs.Purge, "the same: removes them"),

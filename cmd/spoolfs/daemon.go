@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"spoolfs/fs"
+	"spoolfs/fs/keeper"
+	"spoolfs/fs/shm"
 	"spoolfs/publisher"
 	"spoolfs/publisher/amqp"
 	"spoolfs/queue"
@@ -36,7 +38,9 @@ type daemon struct {
 	jobs    jobs
 
 	// stop ends run, with a cause.
-	stop context.CancelCauseFunc
+	stop    context.CancelCauseFunc
+	worker  *worker         // nil without a keeper
+	manager *keeper.Manager // nil with a keeper, too
 
 	// background is what commands have begun.
 	background sync.WaitGroup
@@ -52,7 +56,7 @@ type daemon struct {
 
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
-	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}, limit: newLogLimit()}
+	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}, limit: newLogLimit(), worker: env.worker, manager: env.manager}
 	d.log = newLogger(logOptions{c.LogLevel, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}, env.stderr, d.events, d.limit)
 	if warning, err := c.checkStorePlace(); err != nil {
 		return nil, c.origins.placed(err)
@@ -60,6 +64,9 @@ func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 		d.log.Warn(warning, "store", c.Store)
 	}
 	d.observe()
+	if d.worker != nil {
+		d.worker.watch(d.monitor.progress)
+	}
 	if err := d.openQueue(env.ctx); err != nil {
 		return nil, err
 	}
@@ -132,6 +139,7 @@ func (d *daemon) makeParts() (err error) {
 		return err
 	}
 	d.fs, err = fs.New(fs.Options{
+		Memory:       d.memory(),
 		Route:        d.route,
 		Format:       d.flags.decoder(),
 		FileLimit:    int64(d.flags.FileLimit),
@@ -165,8 +173,10 @@ func (d *daemon) run(ctx context.Context) error {
 	go func() { published <- d.publisher.Run(publishing) }()
 	sweep := d.newSweep()
 	defer sweep.close()
-	sweep.first()
-	mount, err := d.fs.Mount(d.flags.Mountpoint)
+	if d.worker == nil || !d.worker.mounted {
+		sweep.first()
+	}
+	mount, err := d.serve()
 	if err != nil {
 		stopPublishing()
 		return errors.Join(withCode(exitCannot, err), <-published)
@@ -178,6 +188,7 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-ctx.Done():
 		d.log.Info("stopping", "cause", context.Cause(ctx))
 	case <-mount.Done():
+		d.ends(keeper.Unmounted)
 		d.log.Warn("somebody else has unmounted the spool: stopping")
 	case err := <-published:
 		// The mount stays, dead, so that writers fail instead of filling the
@@ -186,7 +197,10 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.monitor.enter(phaseStopping)
 	sweep.close()
-	d.drain()
+	d.notify("STOPPING=1")
+	if context.Cause(ctx) != errYields {
+		d.drain()
+	}
 	stopPublishing()
 	select {
 	case err = <-published:
@@ -200,7 +214,47 @@ func (d *daemon) run(ctx context.Context) error {
 	return errors.Join(err, mount.Unmount())
 }
 
+// serve has the mount served: that of the keeper, or one of our own.
+func (d *daemon) serve() (served, error) {
+	if d.worker != nil {
+		return d.worker.serve(d.fs)
+	}
+	return d.fs.Mount(d.flags.Mountpoint)
+}
+
+// memory is what outlives this process; nil if nothing has to.
+func (d *daemon) memory() *shm.Memory {
+	if d.worker == nil {
+		return nil
+	}
+	return d.worker.memory
+}
+
+// unmount ends the mount, and the daemon with it.
+func (d *daemon) unmount() error {
+	if d.worker != nil {
+		return d.worker.control.Send(keeper.Message{Kind: keeper.KindUnmount})
+	}
+	d.stop(errors.New("asked to unmount"))
+	return nil
+}
+
+// ends says why a worker ends.
+func (d *daemon) ends(reason keeper.Reason) {
+	if d.worker != nil {
+		d.worker.reason = reason
+	}
+}
+
+// notify tells the service manager. With a keeper it does that.
+func (d *daemon) notify(lines ...string) {
+	if err := d.manager.Notify(lines...); err != nil {
+		d.log.Warn("service manager", "error", err)
+	}
+}
+
 func (d *daemon) ready() {
+	d.notify("READY=1")
 	stats, err := d.queue.Stats()
 	if err != nil {
 		d.log.Error("stats", "error", err)

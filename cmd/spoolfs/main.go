@@ -19,12 +19,24 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/alecthomas/units"
+
+	"spoolfs/fs/keeper"
 )
 
 func main() {
+	args := hidePasswords(os.Args)[1:]
+	if len(args) > 0 && args[0] == "worker" {
+		// Its keeper decides about these.
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2)
+	}
 	ctx, cancel := signalContext()
 	defer cancel()
-	os.Exit(run(ctx, hidePasswords(os.Args)[1:], os.Stdout, os.Stderr))
+	env, err := processEnvironment(ctx, args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "spoolfs:", err)
+		os.Exit(exitInternal)
+	}
+	os.Exit(run(env))
 }
 
 // environment is what the commands get besides their flags.
@@ -32,26 +44,32 @@ type environment struct {
 	ctx            context.Context
 	args           []string // the command line, without the program
 	stdout, stderr io.Writer
+
+	manager *keeper.Manager // the service manager, nil if there is none
+	left    *left           // what a former keeper has left, nil if nothing
+	baton   *baton          // with how to go on, nil if it is not from one before us
+	worker  *worker         // nil if we are none
 }
 
 // run is the program without the process around it. It returns the exit code,
 // one of sysexits.h.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(env *environment) int {
 	var c cli
+	stdout, stderr := env.stdout, env.stderr
 	exited, code := false, exitOK
 	parser, err := newParser(&c, stdout, stderr, func() { exited = true })
 	if err != nil {
 		fmt.Fprintln(stderr, "spoolfs:", err)
 		return exitInternal
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(env.args)
 	if exited { // help
 		return exitOK
 	}
 	if err != nil {
 		err = parseError(err)
 	} else {
-		err = parsed.Run(&environment{ctx, args, stdout, stderr})
+		err = parsed.Run(env)
 	}
 	if err != nil {
 		code = complain(stderr, err)
@@ -108,6 +126,9 @@ func signalContext() (context.Context, context.CancelFunc) {
 	// Neither the end of a login nor that of who reads the log ends the spool.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(context.Background())
+	if signal.Ignored(syscall.SIGTERM) {
+		return ctx, func() { cancel(nil) }
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {

@@ -42,6 +42,7 @@ type mountCommand struct {
 	LogLevel string `reload:"yes" default:"info" enum:"debug,info,warn,error" help:"Least level of messages on stderr: ${enum} (${default})."`
 
 	observeFlags `embed:""`
+	keeperFlags  `embed:""`
 
 	files       *configSet
 	origins     origins
@@ -60,6 +61,9 @@ func (c *mountCommand) Run(env *environment) error {
 		return err
 	}
 	defer lock.Close()
+	if c.Keeper {
+		return c.keep(env)
+	}
 	d, err := newDaemon(c, env)
 	if err != nil {
 		return err
@@ -84,7 +88,7 @@ func (c *mountCommand) checkAll() error {
 
 // checkValues checks what needs no look at files, but for the groups.
 func (c *mountCommand) checkValues() error {
-	if err := c.routeFlags.check(); err != nil {
+	if err := errors.Join(c.routeFlags.check(), c.keeperFlags.check()); err != nil {
 		return err
 	}
 	if err := c.observeFlags.check(); err != nil {

@@ -23,6 +23,7 @@ type status struct {
 	Publisher publisherStatus `json:"publisher"`
 	FS        fsStatus        `json:"fs"`
 	Janitor   janitorStatus   `json:"janitor"`
+	Keeper    keeperStatus    `json:"keeper"`
 	Health    health          `json:"health"`
 
 	details details // what the metrics have besides
@@ -128,6 +129,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "publisher", Content: keyValues(func(s status) any { return s.Publisher })},
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
 		{Name: "janitor", Content: keyValues(func(s status) any { return s.Janitor })},
+		{Name: "keeper", Content: keyValues(func(s status) any { return s.Keeper })},
 		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags, d.flags.origins) }},
 		// What the log says of files names them.
 		{Name: "jobs", Private: true, Content: d.jobs.text},
@@ -145,6 +147,7 @@ func (d *daemon) measure() status {
 		Version: version(), Mountpoint: d.flags.Mountpoint,
 		UptimeSeconds: seconds(time.Since(d.started)),
 		Janitor:       d.janitorStatus(),
+		Keeper:        d.keeperStatus(),
 		FS: fsStatus{
 			OpenFiles: f.OpenFiles, HeldFiles: f.HeldFiles, BufferedBytes: f.BufferedBytes,
 			IngestedFilesTotal: f.IngestedFilesTotal, IngestedMessagesTotal: f.IngestedMessagesTotal,

@@ -36,6 +36,7 @@ const (
 	KindReady    Kind = "ready"    // serves
 	KindAlive    Kind = "alive"    // is no zombie; said from the start, as often as asked for
 	KindReloaded Kind = "reloaded" // has read its configuration again
+	KindUnmount  Kind = "unmount"  // somebody wants the mount to end
 	KindEnded    Kind = "ended"    // the last: why it ends
 )
 
@@ -67,6 +68,7 @@ type Message struct {
 type Start struct {
 	Args       []string      `json:"args"` // of the command that mounts
 	State      State         `json:"state"`
+	Mounted    bool          `json:"mounted"`     // the mount is visible already
 	AliveEvery time.Duration `json:"alive_every"` // how often to say so
 }
 

@@ -36,7 +36,7 @@ func newJudge() *judge {
 func (j *judge) look(inHand []shm.Request) (hung []shm.Request) {
 	seen := make(map[uint64]sighting, len(inHand))
 	for _, r := range inHand {
-		if r.Waits {
+		if r.Waits || r.Began == 0 { // for the disk, or for its turn
 			continue
 		}
 		s := sighting{r, 1}
@@ -58,6 +58,7 @@ func (j *judge) look(inHand []shm.Request) (hung []shm.Request) {
 // the last is the culprit.
 func (j *judge) died(inHand []shm.Request, oneAtATime bool) (poison []shm.Request) {
 	if oneAtATime && len(inHand) > 1 {
+		// Those that wait for their turn have not begun.
 		last := slices.MaxFunc(inHand, func(a, b shm.Request) int { return int(a.Began - b.Began) })
 		inHand = []shm.Request{last}
 	}

@@ -72,6 +72,7 @@ type Keeper struct {
 	limit    <-chan time.Time // by which a worker must serve
 	cause    string           // of the last death that was not reported yet
 	row      int              // deaths of workers' own making in a row
+	forGood  bool             // the end is that of the mount, whoever could keep it
 	own      bool             // workers are started from the running program, not from disk
 	stuck    string
 }
@@ -87,14 +88,14 @@ func New(opts Options) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMemory(d)
+	m, err := newMemory(d, d.Resend && !opts.NoResend)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return newKeeper(opts, d, m), nil
 }
 
-func newMemory(d *device.Device) (*shm.Memory, error) {
+func newMemory(d *device.Device, resend bool) (*shm.Memory, error) {
 	m, err := shm.Create(shm.Options{})
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func newMemory(d *device.Device) (*shm.Memory, error) {
 	if err := m.SetInit(d.Init); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	m.SetResends(d.Resend)
+	m.SetResends(resend)
 	m.NextEpoch()
 	return m, nil
 }

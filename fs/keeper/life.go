@@ -31,9 +31,10 @@ func (k *Keeper) start() {
 		return
 	}
 	k.worker = w
+	k.opts.Logger.Debug("a worker has been started", "pid", w.process.Pid, "binary", binary)
 	restoreOOM(w.process.Pid, k.opts.OOMScore)
 	start := k.opts.Start
-	start.State, start.AliveEvery = k.state, min(k.opts.RequestTimeout/(2*sightings), time.Second)
+	start.State, start.Mounted, start.AliveEvery = k.state, k.attached, min(k.opts.RequestTimeout/(2*sightings), time.Second)
 	if err := w.tell(Message{Kind: KindStart, Start: &start}); err != nil {
 		k.opts.Logger.Error("start a worker", "error", err)
 		w.kill()
@@ -69,6 +70,11 @@ func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
 		k.alive(m.Stuck)
 	case KindReloaded:
 		k.notify("READY=1")
+	case KindUnmount:
+		if k.goal == serve {
+			k.forGood = true
+			return k.stop(errors.New("it is to be unmounted"))
+		}
 	case KindEnded:
 		k.worker.reason = m.Reason
 	}
@@ -310,7 +316,7 @@ func (k *Keeper) stop(cause error) (done bool, err error) {
 		return true, k.unmount(end{})
 	}
 	k.deadline = time.After(k.opts.StopTimeout)
-	if k.opts.Manager.stores() {
+	if k.opts.Manager.stores() && !k.forGood {
 		k.goal = handOver
 		k.yield()
 		return false, nil

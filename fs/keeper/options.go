@@ -37,8 +37,14 @@ type Options struct {
 	// OOMScore is the oom_score_adj of the workers. Default: that of the keeper.
 	OOMScore string
 
-	// Verify tells whether the program on disk can take over. Default: yes.
-	Verify func() error
+	// Verify tells whether the program on disk can take over, with the memory that
+	// there is. Default: yes.
+	Verify func(memoryFD int) error
+
+	// NoResend says that the kernel is not asked to send requests again after the
+	// death of a worker: they are taken from the memory, as on kernels that
+	// cannot. For a mount that is new.
+	NoResend bool
 
 	// Manager is the service manager. Default none.
 	Manager *Manager
@@ -58,7 +64,7 @@ func (o *Options) ensureDefaults() {
 		o.StopTimeout = time.Minute
 	}
 	if o.Verify == nil {
-		o.Verify = func() error { return nil }
+		o.Verify = func(int) error { return nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

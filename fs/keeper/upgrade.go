@@ -5,7 +5,7 @@ func (k *Keeper) verify() {
 	if k.goal != serve {
 		return
 	}
-	go func() { k.verified <- k.opts.Verify() }()
+	go func() { k.verified <- k.opts.Verify(k.memory.FD()) }()
 }
 
 // beginUpgrade has the worker yield to a trial of the new program.

@@ -121,7 +121,7 @@ func TestKeeper_Upgrade(t *testing.T) {
 func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	r := newRig(t)
 	var verdict error
-	r.opts.Verify = func() error { return verdict }
+	r.opts.Verify = func(int) error { return verdict }
 	r.program("")
 	r.mount()
 	finish := r.load()

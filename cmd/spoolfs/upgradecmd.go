@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// upgradeCommand is "spoolfs upgrade".
+type upgradeCommand struct {
+	Timeout time.Duration `default:"2m" env:"-" placeholder:"DURATION" help:"How long the new version may take to serve (${default})."`
+	target
+}
+
+// Help is shown by kong.
+func (*upgradeCommand) Help() string {
+	return `Keeper and daemon of the mount are replaced by the program that lies where they
+were started from. For writers it is a pause of a fraction of a second. The new
+program is tried first: if it does not start, or does not understand the
+configuration or what the running one has in hand, the old one goes on.
+
+Examples:
+
+    install -m 755 spoolfs.new /usr/bin/spoolfs && spoolfs upgrade /run/spool
+`
+}
+
+// Run is called by kong.
+func (c *upgradeCommand) Run(env *environment) error {
+	ctx, cancel := context.WithTimeout(env.ctx, c.Timeout)
+	defer cancel()
+	cl, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer cl.close()
+	before, err := cl.status()
+	if err != nil {
+		return err
+	}
+	dir, k := cl.mount.Mountpoint, before.Keeper
+	if k.PID == 0 {
+		return withCode(exitUnavailable, fmt.Errorf("the daemon of %s runs without a keeper (--no-keeper): stop it and start the new version", dir))
+	}
+	if _, err := os.Stat(k.Binary); err != nil {
+		return withCode(exitConfig, fmt.Errorf("the program of the daemon is not there: %w: install it first", err))
+	}
+	switch err := syscall.Kill(k.PID, syscall.SIGUSR2); {
+	case errors.Is(err, syscall.EPERM):
+		return withCode(exitPermission, fmt.Errorf("only root and the user who has mounted %s may upgrade it", dir))
+	case err != nil:
+		return withCode(exitTemporary, fmt.Errorf("tell the keeper of %s, process %d: %w", dir, k.PID, err))
+	}
+	after, err := cl.awaitUpgrade(ctx, k)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stdout, "%s: %s is now %s; keeper %d, worker %d\n", dir, before.Version, after.Version, after.Keeper.PID, after.Keeper.WorkerPID)
+	return nil
+}
+
+// awaitUpgrade waits until the new version serves, or is known to have failed.
+func (c *client) awaitUpgrade(ctx context.Context, before keeperStatus) (status, error) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		now, err := c.status()
+		switch {
+		case err != nil && !errors.Is(err, errHung):
+			return now, err
+		case now.Keeper.UpgradeFailuresTotal > before.UpgradeFailuresTotal:
+			return now, withCode(exitUnavailable, fmt.Errorf("%s: the old version goes on: %s", c.mount.Mountpoint, now.Keeper.UpgradeError))
+		case now.Keeper.UpgradesTotal > before.UpgradesTotal:
+			return now, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return now, withCode(exitTemporary, fmt.Errorf("%s: the new version does not serve yet, see the log of the daemon: %w", c.mount.Mountpoint, context.Cause(ctx)))
+		}
+	}
+}
