@@ -3,6 +3,7 @@ package publisher
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"spoolfs/queue"
@@ -19,6 +20,7 @@ import (
 func (r *run) convict() error {
 	var f *Fault
 	if !errors.As(r.session.Err(), &f) || !f.Culprit {
+		r.shun(time.Now())
 		return nil
 	}
 	r.mu.Lock()
@@ -45,6 +47,23 @@ func (r *run) convict() error {
 		return r.p.settle(flight{lease: l}, LazyMessage, "")
 	}
 	return r.p.settle(flight{lease: l}, Invalid, "refused-by-broker: "+f.Error())
+}
+
+// shun has messages to an exchange wait that a record has named, if no others lack
+// their verdict for too long: a queue behind it hangs, at a broker that is well. The
+// route would stand still again and again for as long as it takes to notice.
+func (r *run) shun(now time.Time) {
+	r.mu.Lock()
+	silent := r.err != nil && faultOf(r.err).Cause == Silent
+	late := r.flying.overdue(now.Add(-r.p.opts.ConfirmTimeout))
+	r.mu.Unlock()
+	isOwn := func(l *queue.Lease) bool { return !r.p.exchanges.named(l.Message) }
+	if !silent || slices.ContainsFunc(late, isOwn) {
+		return
+	}
+	for _, l := range late {
+		r.p.exchanges.avoid(l.Exchange, now.Add(r.p.opts.LazyMax))
+	}
 }
 
 // settled has the session count as one that ended of itself, with the next dial

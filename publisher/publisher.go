@@ -25,6 +25,9 @@ type Publisher struct {
 	// healthy is set by a confirm and ends the growth of backoff.
 	healthy atomic.Bool
 
+	// forgive has exchanges tried again that are avoided: see Retry.
+	forgive atomic.Bool
+
 	// kick ends a wait: see Retry.
 	kick chan struct{}
 
@@ -93,9 +96,11 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// Retry ends a wait for the next attempt and a pause, if there is one: the
-// configuration, or what the broker complained of, has changed.
+// Retry ends a wait for the next attempt and a pause, if there is one, and has
+// exchanges tried that were missing: the configuration, or what the broker
+// complained of, has changed.
 func (p *Publisher) Retry() {
+	p.forgive.Store(true)
 	p.window.resume()
 	select {
 	case p.kick <- struct{}{}:

@@ -167,6 +167,9 @@ func (r *run) sendOne(l *queue.Lease) error {
 	}
 	tag := r.takeOff(l)
 	err := r.hand(l, tag)
+	if len(l.Body) >= largeBody {
+		r.handed(tag)
+	}
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {
 		return err
@@ -204,6 +207,9 @@ func (r *run) screen(l *queue.Lease) (done bool, err error) {
 	if !e.named(l.Message) {
 		return false, nil
 	}
+	if r.p.forgive.Swap(false) {
+		e.lazy = nil
+	}
 	switch {
 	case !e.allows(l.Exchange):
 		r.p.fail(&Fault{Class: LazyMessage, Cause: NotAllowed,
@@ -230,6 +236,12 @@ func (r *run) takeOff(l *queue.Lease) uint64 {
 	r.p.window.weigh(len(l.Body))
 	r.countLocked()
 	return tag
+}
+
+func (r *run) handed(tag uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying.handed(tag, time.Now())
 }
 
 // land takes a message out of flight; a flight without a lease says that it was

@@ -57,6 +57,7 @@ func (r *run) settleAll(batch []Verdict) error {
 			confirmed = append(confirmed, f.lease)
 		default:
 			if err := r.p.settle(f, class, v.Reason); err != nil {
+				r.p.opts.Route.Requeue(confirmed...)
 				return err
 			}
 		}
