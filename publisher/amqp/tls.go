@@ -79,7 +79,7 @@ func (d *dialer) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		return nil, tlsFault(err)
 	}
 	d.expiry.Server = earliest(client.ConnectionState().PeerCertificates)
-	d.secured = &secured{Conn: client, ended: make(chan struct{})}
+	d.secured = &secured{Conn: client, patience: lastWords, ended: make(chan struct{})}
 	return d.secured, nil
 }
 
@@ -88,10 +88,11 @@ func (d *dialer) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 // and the library makes a text of what it reads then.
 type secured struct {
 	*tls.Conn
-	alert atomic.Pointer[error]
-	ended chan struct{} // closed when a Read has failed
-	once  sync.Once
-	ready atomic.Bool // the AMQP handshake is over
+	patience time.Duration // of a Write that has failed
+	alert    atomic.Pointer[error]
+	ended    chan struct{} // closed when a Read has failed
+	once     sync.Once
+	ready    atomic.Bool // the AMQP handshake is over
 }
 
 func (s *secured) Read(b []byte) (int, error) {
@@ -110,7 +111,7 @@ func (s *secured) Read(b []byte) (int, error) {
 func (s *secured) Write(b []byte) (int, error) {
 	n, err := s.Conn.Write(b)
 	if err != nil && !s.ready.Load() {
-		late := time.NewTimer(lastWords)
+		late := time.NewTimer(s.patience)
 		defer late.Stop()
 		select {
 		case <-s.ended:
