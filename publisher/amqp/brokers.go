@@ -10,12 +10,14 @@ import (
 )
 
 // Brokers are several brokers of which any one will do. Dial tries them in turn,
-// beginning with the one that was there last.
+// beginning with the one that was there last, or, if that one blocked us or did
+// not confirm what we sent, with the next.
 type Brokers struct {
 	list []Options
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards what follows
 	first int
+	last  *Session // that was opened; nil before the first
 	stats Stats
 }
 
@@ -35,9 +37,7 @@ func NewBrokers(list ...Options) *Brokers { return &Brokers{list: list} }
 // Dial opens a session with the first broker that takes one. If none does the
 // error has what each of them said, and is lazy only if all are.
 func (b *Brokers) Dial(ctx context.Context) (publisher.Session, error) {
-	b.mu.Lock()
-	first := b.first
-	b.mu.Unlock()
+	first := b.begin()
 	var failures []error
 	for i := range b.list {
 		n := (first + i) % len(b.list)
@@ -54,11 +54,22 @@ func (b *Brokers) Dial(ctx context.Context) (publisher.Session, error) {
 	return nil, together(failures)
 }
 
+// begin is the broker to begin with.
+func (b *Brokers) begin() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last != nil && b.last.hung.Load() {
+		b.first = (b.first + 1) % len(b.list)
+	}
+	b.last = nil
+	return b.first
+}
+
 func (b *Brokers) note(n int, s *Session, expiry Expiry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s != nil {
-		b.first, b.stats.Address = n, s.address
+		b.first, b.last, b.stats.Address = n, s, s.address
 	}
 	if expiry != (Expiry{}) {
 		b.stats.Expiry = expiry

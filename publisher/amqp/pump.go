@@ -139,12 +139,13 @@ func (p *pump) settled(c pending) {
 }
 
 // finish tells what is still known when the channel has ended: what the broker
-// confirmed before. All else is unknown.
-func (p *pump) finish() {
+// confirmed before. All else is unknown; it returns how many those are.
+func (p *pump) finish() (unknown int) {
 	for c, ok := p.rest(); ok; c, ok = p.rest() {
 		v := p.judge(c)
 		p.settled(c)
 		if v.Outcome != publisher.Confirmed {
+			unknown++
 			continue
 		}
 		select {
@@ -155,9 +156,10 @@ func (p *pump) finish() {
 		select {
 		case p.verdicts <- v:
 		case <-p.closing:
-			return
+			return unknown
 		}
 	}
+	return unknown
 }
 
 func (p *pump) rest() (pending, bool) {

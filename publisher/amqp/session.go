@@ -38,6 +38,10 @@ type Session struct {
 
 	blocked atomic.Pointer[string]
 
+	// hung is set at the end if the broker was there and of no use: it blocked
+	// us, or had not confirmed everything when we closed the session.
+	hung atomic.Bool
+
 	closeOnce sync.Once
 	closeErr  error
 	closing   chan struct{} // closed when Close was called
@@ -92,7 +96,8 @@ func (s *Session) run() {
 	// After an exception of the channel the connection is still there.
 	s.hangUp(func() {})
 	s.setErr(<-s.ended)
-	s.pump.finish()
+	unknown := s.pump.finish()
+	s.hung.Store(s.Blocked() != "" || unknown > 0 && s.Err() == nil)
 	close(s.verdicts)
 }
 
