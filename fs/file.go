@@ -20,8 +20,9 @@ import (
 // What lies before base is not in memory any more. Of an ordinary file it has
 // been committed; of a held file it can be loaded from the stage.
 type file struct {
-	uid   uint32 // whose it is
-	route *route
+	uid    uint32 // whose it is
+	opener opener
+	route  *route
 
 	// size is the number of bytes, readable without waiting for mu. active is
 	// when the file was opened, staged or changed its name last, and since when

@@ -23,12 +23,14 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 		return fs.status(err)
 	}
 	p := fs.processOf(in.Pid)
+	by := fs.openerOf(&in.InHeader, p)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	h, err := fs.createLocked(in, name)
 	if err != nil {
 		return fs.status(err)
 	}
+	h.file.opener = by
 	h.process = p
 	out.NodeId, out.Fh, out.OpenFlags = h.node.id, h.fh, fuse.FOPEN_DIRECT_IO
 	h.node.attrLocked(h.file, &out.Attr)
@@ -90,11 +92,13 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	}
 	writer := in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY
 	var p process
+	var by opener
 	if writer {
 		if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
 			return fs.status(err)
 		}
 		p = fs.processOf(in.Pid)
+		by = fs.openerOf(&in.InHeader, p)
 	}
 	fs.mu.Lock()
 	n, f, err := fs.openableLocked(in, writer)
@@ -111,6 +115,9 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	h := fs.openLocked(n, f, &in.InHeader, writer)
 	h.process = p
 	shared := n.held == f
+	if writer && !shared {
+		f.opener = by
+	}
 	fs.mu.Unlock()
 	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO
 	if shared && writer && in.Flags&syscall.O_TRUNC != 0 {

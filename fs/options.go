@@ -20,6 +20,16 @@ type Options struct {
 	// Memory is what outlives this process, of which another may have served the
 	// mount before. By default the file system makes one for itself.
 	Memory *shm.Memory
+	// Host is the name of this host, for messages that say where they come from.
+	Host string
+
+	// UserName returns the name of a user, for such messages, or is nil. Requests
+	// wait for it.
+	UserName func(uid uint32) string
+
+	// Provenance has the headers of each message say where it comes from, see
+	// [ingest.AddProvenance].
+	Provenance bool
 
 	// FileLimit is the largest size of a file in bytes; of a file that is
 	// committed in instalments, of what is not committed yet. Default 64 MiB.

@@ -134,6 +134,7 @@ func (fs *FS) needStage(f *file) {
 func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 	fs.needStage(f) // whose id the messages may have in them
 	at.tail = queue.Message{}
+	pos := ingest.Position{File: f.stage.File(), Origin: fs.originOf(f), Seen: &f.seen}
 	size := pieceSize
 	if f.route.format.Whole() {
 		size = len(f.buf)
@@ -141,7 +142,8 @@ func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 	for grown := size; ; {
 		rest := f.buf[at.consumed:]
 		last := grown >= len(rest)
-		found := f.route.format.Decode(rest[:min(grown, len(rest))], ingest.Position{Line: at.lines, File: f.stage.File(), Seen: &f.seen})
+		pos.Line = at.lines
+		found := f.route.format.Decode(rest[:min(grown, len(rest))], pos)
 		if !last && found.Consumed == 0 {
 			grown *= 2 // a line that is longer than the piece
 			continue
@@ -153,6 +155,7 @@ func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 			at.tail.Body = nil
 			found.Messages = append(found.Messages, *found.Tail)
 		}
+		fs.addProvenance(found.Messages, &pos.Origin)
 		if !take(found.Messages) || last {
 			return
 		}

@@ -141,8 +141,9 @@ func (t *statusTree) revive(id statusID, e queue.Entry, format ingest.Format) ([
 // numbers, and so the messages the IDs, that they would have had in the file.
 // As with a held file, nothing is refused that has a message in it.
 func (t *statusTree) decodeAnew(m *queue.Message, format ingest.Format) ([]queue.Message, error) {
+	origin := t.fs.originOfMessage(m)
 	found := format.Decode(m.Body, ingest.Position{
-		Line: int(max(m.Line, 1)) - 1, File: m.ID.File(), Seen: new(ingest.Seen),
+		Line: int(max(m.Line, 1)) - 1, File: m.ID.File(), Origin: origin, Seen: new(ingest.Seen),
 	})
 	ms := found.Messages
 	if found.Tail != nil {
@@ -151,6 +152,7 @@ func (t *statusTree) decodeAnew(m *queue.Message, format ingest.Format) ([]queue
 	if len(ms) > 0 && !slices.ContainsFunc(ms, func(n queue.Message) bool { return !n.Dead() }) {
 		return nil, fmt.Errorf("%w: %s", errNoMessage, ms[0].Reason)
 	}
+	t.fs.addProvenance(ms, &origin)
 	for i := range ms {
 		n := &ms[i]
 		n.ID = siblingID(m, n.Line)

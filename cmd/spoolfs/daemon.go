@@ -138,10 +138,17 @@ func (d *daemon) makeParts() (err error) {
 	if err != nil {
 		return err
 	}
+	format, err := d.flags.decoder()
+	if err != nil {
+		return err
+	}
 	d.fs, err = fs.New(fs.Options{
 		Memory:       d.memory(),
 		Route:        d.route,
-		Format:       d.flags.decoder(),
+		Format:       format,
+		Host:         hostName(),
+		UserName:     d.flags.userNames(format),
+		Provenance:   d.flags.Provenance,
 		FileLimit:    int64(d.flags.FileLimit),
 		MessageLimit: int64(d.flags.MessageLimit),
 		BufferLimit:  int64(d.flags.BufferLimit),

@@ -14,12 +14,14 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/alecthomas/units"
 
+	"spoolfs/fs/ingest"
 	"spoolfs/fs/keeper"
 )
 
@@ -86,7 +88,7 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func()) (*kong.Kong, error
 		kong.Exit(func(int) { exit() }),
 		kong.DefaultEnvars("SPOOLFS"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": version(), "formats": strings.Join(ingest.Names(), ",")},
 		kong.ExplicitGroups(commandGroups()),
 		kong.TypeMapper(reflect.TypeFor[units.Base2Bytes](), sizeMapper{}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), durationMapper{}),

@@ -46,8 +46,8 @@ func TestReadme_Config(t *testing.T) {
 
 // formatOf is the format for which a setting is.
 func formatOf(text string) string {
-	if strings.Contains(text, "routing_key") && !strings.Contains(text, "format") {
-		return formatRaw
+	if regexp.MustCompile(`^(routing_key|header|content_type|provenance):`).MatchString(text) {
+		return "raw\nrouting_key: k"
 	}
 	return "sarracenia"
 }

@@ -57,9 +57,13 @@ func (s *sweep) open() error {
 	if s.bare, err = janitor.OpenBare(mountpoint); err != nil {
 		return err
 	}
+	format, err := d.flags.decoder()
+	if err != nil {
+		return err
+	}
 	s.janitor, err = janitor.New(janitor.Options{
 		Open: s.bare.Open, Name: "below " + mountpoint, Bare: true, ID: id,
-		Route: d.route, Format: d.flags.decoder(),
+		Route: d.route, Format: format, Host: hostName(), UserName: d.flags.userNames(format), Provenance: d.flags.Provenance,
 		FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
 		Age: sweepAge, Interval: sweepInterval, Logger: d.log,
 	})

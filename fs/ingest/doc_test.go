@@ -19,7 +19,7 @@ func TestPackage_IsPure(t *testing.T) {
 		"slices",
 		"spoolfs/queue", "strconv", "strings", "time", "unicode/utf16", "unicode/utf8",
 	}
-	ofTime := []string{"Date", "Duration", "Month", "Time", "UTC", "Unix"}
+	ofTime := []string{"Date", "Duration", "Month", "RFC3339Nano", "Time", "UTC", "Unix"}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

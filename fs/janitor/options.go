@@ -26,6 +26,12 @@ type Options struct {
 	Route  *queue.Route
 	Format ingest.Format
 
+	// Host, UserName and Provenance are those of the file system: what messages
+	// say of where they come from. Default nothing.
+	Host       string
+	UserName   func(uid uint32) string
+	Provenance bool
+
 	// ID is that of the store, 16 hexadecimal digits: claims of the same store
 	// are taken back at once. Required.
 	ID string

@@ -86,7 +86,7 @@ func (j *Janitor) decodeFile(f *file) error {
 // false.
 func (j *Janitor) decode(f *file, take func([]queue.Message) bool) {
 	id := fileID(f.label(), f.content)
-	at := ingest.Position{File: id, Seen: new(ingest.Seen)}
+	at := ingest.Position{File: id, Origin: j.originOf(f), Seen: new(ingest.Seen)}
 	size := pieceSize
 	if !j.isLarge(f) {
 		size = len(f.content)
@@ -105,6 +105,11 @@ func (j *Janitor) decode(f *file, take func([]queue.Message) bool) {
 			tail := *found.Tail
 			tail.Partial = tail.Reason == ingest.ReasonTornLastLine
 			ms = append(ms, tail)
+		}
+		for i := range ms {
+			if j.opts.Provenance && !ms[i].Dead() && !ms[i].Partial {
+				ingest.AddProvenance(&ms[i], &at.Origin)
+			}
 		}
 		if !take(j.identifyAs(f, id, ms)) || last {
 			return
