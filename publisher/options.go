@@ -46,7 +46,7 @@ type Options struct {
 	// Window is how many messages may be in flight. Default 1024.
 	Window int
 
-	// WindowBytes is after how many bytes of bodies in flight no more are
+	// WindowBytes is after how many bytes of bodies and headers in flight no more are
 	// leased, as they are in memory until their verdict. What has been leased by
 	// then is sent all the same. Default 64 MiB.
 	WindowBytes int

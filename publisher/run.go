@@ -233,9 +233,18 @@ func (r *run) takeOff(l *queue.Lease) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tag := r.flying.takeOff(l, time.Now())
-	r.p.window.weigh(len(l.Body))
+	r.p.window.weigh(weight(l.Message))
 	r.countLocked()
 	return tag
+}
+
+// weight is about how many bytes a message has.
+func weight(m *queue.Message) int {
+	size := len(m.Body)
+	for _, h := range m.Headers {
+		size += len(h.Name) + len(h.Value)
+	}
+	return size
 }
 
 func (r *run) handed(tag uint64) {
@@ -251,7 +260,7 @@ func (r *run) land(tag uint64) flight {
 	defer r.mu.Unlock()
 	f := r.flying.land(tag)
 	if f.lease != nil {
-		r.p.window.weigh(-len(f.lease.Body))
+		r.p.window.weigh(-weight(f.lease.Message))
 	}
 	r.countLocked()
 	return f

@@ -11,6 +11,10 @@ import (
 // the channel over a longer one.
 const maxExpiration = 1<<32 - 1
 
+// directReplyTo is a queue for answers that RabbitMQ makes for a channel that
+// consumes from it. It ends the channel of anybody else who names it.
+const directReplyTo = "amq.rabbitmq.reply-to"
+
 // maxTimestamp is the end of the year 9999, in seconds.
 const maxTimestamp = 253402300799
 
@@ -42,6 +46,9 @@ func setProperty(m *queue.Message, name string, value []byte) (reason string) {
 		return reason
 	case "correlation_id", "reply_to", "type", "app_id":
 		text, reason = shortValue(name, value)
+		if name == "reply_to" && text == directReplyTo {
+			return ReasonBadProperty + "reply_to: " + directReplyTo + " is for who waits for the answer on the same connection, and nobody does"
+		}
 	case "expiration":
 		text, reason = expirationValue(value)
 	case "priority":

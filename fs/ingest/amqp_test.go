@@ -92,6 +92,7 @@ func TestAMQP_Lines(t *testing.T) {
 		{`{"body": "", "properties": {"type": "` + long + `"}}`, "type-too-long: 256 bytes"},
 		{`{"body": "", "properties": {"expiration": 60000}}`, "wrong-type-expiration"},
 		{`{"body": "", "properties": {"expiration": "+5"}}`, "bad-property: expiration: "},
+		{`{"body": "", "properties": {"reply_to": "amq.rabbitmq.reply-to"}}`, "bad-property: reply_to: "},
 		{`{"body": "", "properties": {"expiration": "4294967296"}}`, "bad-property: expiration: "},
 		{`{"body": "", "properties": {"priority": 256}}`, "bad-property: priority: want a whole number from 0 to 255, not 256"},
 		{`{"body": "", "properties": {"priority": 1.0}}`, "bad-property: priority: "},

@@ -33,11 +33,16 @@ func setText(to *amqp091.Publishing, p queue.Property) bool {
 		"reply_to":       &to.ReplyTo,
 		"type":           &to.Type,
 	}[p.Name]
-	if field != nil {
-		*field = p.Value
+	if field == nil || p.Name == "reply_to" && p.Value == directReplyTo {
+		return false
 	}
-	return field != nil
+	*field = p.Value
+	return true
 }
+
+// directReplyTo is for who consumes the answers on the channel on which the question
+// was published, which we never do: RabbitMQ ends the channel.
+const directReplyTo = "amq.rabbitmq.reply-to"
 
 // setNumber sets a property that is a number, and reports whether it is one.
 func setNumber(to *amqp091.Publishing, p queue.Property) bool {
