@@ -31,6 +31,7 @@ var owners = map[string][]string{
 	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit"},
 	"github.com/alecthomas/kong":       {"spoolfs/cmd/spoolfs"},
 	"github.com/prometheus":            {"spoolfs/cmd/spoolfs"},
+	"github.com/schollz/progressbar":   {"spoolfs/cmd/spoolfs"},
 	"go.yaml.in/yaml/v3":               {"spoolfs/cmd/spoolfs"},
 	"golang.org/x/time":                {"spoolfs/publisher", "spoolfs/fs"}, // a limiter each, in no signature
 }

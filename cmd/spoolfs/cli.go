@@ -19,6 +19,9 @@ type cli struct {
 	Resume  resumeCommand   `cmd:"" group:"steer" help:"End a pause."`
 	Retry   retryCommand    `cmd:"" group:"steer" help:"Try the broker, and what is delayed, now."`
 
+	Janitor janitorCommand `cmd:"" group:"move" help:"Empty plain directories, such as those of retry files, and publish what is in them. Mounts nothing."`
+	Drain   drainCommand   `cmd:"" group:"move" help:"Publish a store that nobody serves any more, and end when it is empty."`
+
 	Version versionCommand `cmd:"" group:"other" help:"Print the version."`
 
 	Worker       workerCommand `cmd:"" hidden:"" help:"Serve a mount; for its keeper."`
@@ -30,6 +33,6 @@ type cli struct {
 func commandGroups() []kong.Group {
 	return []kong.Group{
 		{Key: "run", Title: "Run it:"}, {Key: "see", Title: "Look at it:"},
-		{Key: "steer", Title: "Steer it:"}, {Key: "other", Title: "And:"},
+		{Key: "steer", Title: "Steer it:"}, {Key: "move", Title: "Bring messages home:"}, {Key: "other", Title: "And:"},
 	}
 }

@@ -178,7 +178,11 @@ func (d *daemon) run(ctx context.Context) error {
 	defer unwatch()
 	d.hasten() // the configuration may allow now what it did not
 	go func() { published <- d.publisher.Run(publishing) }()
-	sweep := d.newSweep()
+	sweep, err := d.newSweep()
+	if err != nil {
+		stopPublishing()
+		return errors.Join(err, <-published)
+	}
 	defer sweep.close()
 	if d.worker == nil || !d.worker.mounted {
 		sweep.first()
@@ -288,12 +292,14 @@ func (d *daemon) drain() {
 	defer ticker.Stop()
 	for ; time.Now().Before(deadline); <-ticker.C {
 		stats, err := d.queue.Stats()
-		if err != nil || stats.Ready+stats.Leased == 0 {
+		if err != nil || stats.Ready+stats.Leased == 0 && !(d.flags.StopEmpty && stats.Delayed > 0) {
 			return
 		}
 		switch d.publisher.Stats().State {
 		case publisher.Waiting, publisher.Blocked:
-			return // the broker takes nothing, and the store keeps it
+			if !d.flags.StopEmpty {
+				return // the broker takes nothing, and the store keeps it
+			}
 		}
 	}
 }

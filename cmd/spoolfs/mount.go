@@ -37,6 +37,11 @@ type mountCommand struct {
 	StopFiles time.Duration `reload:"yes" default:"10s" help:"How long a stop waits for files that are open (${default})."`
 	StopSend  time.Duration `reload:"yes" default:"10s" help:"How long a stop goes on sending what the broker takes (${default})."`
 
+	StopEmpty bool `reload:"yes" help:"Go on sending for all of --stop-send while anything is queued, even if the broker is away: for nodes that are shut down for good."`
+
+	Janitor      []string `sep:"none" placeholder:"DIR" help:"Plain directory that is emptied, too, such as one of retry files; may be given more than once."`
+	janitorFlags `embed:""`
+
 	StatusGroup string `reload:"yes" placeholder:"NAME" help:"Group whose members may do with .status what root may: read and remove messages, give commands (none)."`
 
 	LogLevel string `reload:"yes" default:"info" enum:"debug,info,warn,error" help:"Least level of messages on stderr: ${enum} (${default})."`
@@ -96,6 +101,9 @@ func (c *mountCommand) checkValues() error {
 	}
 	if !(c.UserShare > 0 && c.UserShare <= 1) { // nor NaN
 		return badSetting("user_share", "want more than 0 and at most 1, such as 0.5 for the half, not %g", c.UserShare)
+	}
+	if err := c.janitorFlags.check(); err != nil {
+		return err
 	}
 	if err := errors.Join(wantMore("buffer_limit", c.BufferLimit), wantMore("open_limit", c.OpenLimit), wantMore("store_timeout", c.StoreTimeout)); err != nil {
 		return err

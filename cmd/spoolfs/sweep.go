@@ -11,11 +11,13 @@ import (
 )
 
 // sweep empties the directory below the mount, where nobody else finds what is
-// written while nothing is mounted, or by processes that were in it before.
+// written while nothing is mounted, or by processes that were in it before; and
+// the plain directories of the configuration.
 type sweep struct {
 	daemon  *daemon
 	bare    *janitor.Bare
-	janitor *janitor.Janitor
+	janitor *janitor.Janitor // nil if the directory cannot be reached
+	plain   *janitors
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -34,14 +36,19 @@ const (
 	sweepAge      = time.Second
 )
 
-// newSweep opens the directory below the mountpoint. If it cannot, the sweep does
-// nothing but say so.
-func (d *daemon) newSweep() *sweep {
-	s := &sweep{daemon: d, stop: func() {}}
+// newSweep opens the directory below the mountpoint. If it cannot, it says so, and
+// that is no error.
+func (d *daemon) newSweep() (*sweep, error) {
+	plain, err := d.newJanitors(d.flags.Janitor, d.flags.janitorFlags)
+	if err != nil {
+		return nil, err
+	}
+	s := &sweep{daemon: d, plain: plain, stop: func() {}}
 	if err := s.open(); err != nil {
 		d.log.Warn("what is written below the mount, while nothing is mounted, is not published", "error", err)
 	}
-	return s
+	d.sweeping.Store(s)
+	return s, nil
 }
 
 func (s *sweep) open() error {
@@ -67,7 +74,6 @@ func (s *sweep) open() error {
 		FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
 		Age: sweepAge, Interval: sweepInterval, Logger: d.log,
 	})
-	d.sweeping.Store(s)
 	return err
 }
 
@@ -78,17 +84,13 @@ func (s *sweep) first() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), firstSweep)
 	defer cancel()
-	if _, err := s.janitor.Sweep(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		s.daemon.log.Warn("cannot take what lies below the mount, trying again", "error", err)
-	}
-	if n := s.janitor.Stats(); n.FilesTotal+uint64(n.Left()) > 0 {
-		s.daemon.log.Info("took files that were written while nothing was mounted", "files", n.FilesTotal,
-			"messages", n.MessagesTotal, "dead", n.DeadTotal, "partial", n.PartialTotal, "still_open", n.Busy)
-	}
+	// It logs its failures, and there is more time later.
+	_, _ = s.janitor.Sweep(ctx)
 }
 
 // goOn goes on under the mount.
 func (s *sweep) goOn() {
+	s.plain.start()
 	if s.janitor == nil {
 		return
 	}
@@ -114,20 +116,21 @@ func (s *sweep) close() {
 	s.once.Do(func() {
 		s.stop()
 		s.running.Wait()
-		if s.bare == nil {
-			return
-		}
-		err := s.bare.Close()
+		err := s.plain.close()
 		if s.janitor != nil {
-			err = errors.Join(s.janitor.Close(), err)
+			err = errors.Join(err, s.janitor.Close())
+		}
+		if s.bare != nil {
+			err = errors.Join(err, s.bare.Close())
 		}
 		if err != nil {
-			s.daemon.log.Warn("end the sweep below the mount", "error", err)
+			s.daemon.log.Warn("stop emptying directories", "error", err)
 		}
 	})
 }
 
-// janitorStatus counts what plain directories have brought: that below the mount.
+// janitorStatus counts what plain directories have brought: that below the mount,
+// and those of the configuration.
 type janitorStatus struct {
 	FilesTotal       uint64 `json:"files_total"`
 	MessagesTotal    uint64 `json:"messages_total"`
@@ -144,10 +147,14 @@ type janitorStatus struct {
 
 func (d *daemon) janitorStatus() janitorStatus {
 	s := d.sweeping.Load()
-	if s == nil || s.janitor == nil {
+	if s == nil {
 		return janitorStatus{}
 	}
-	return janitorStatusOf(s.janitor.Stats())
+	sum := s.plain.stats()
+	if s.janitor != nil {
+		sum.Add(s.janitor.Stats())
+	}
+	return janitorStatusOf(sum)
 }
 
 func janitorStatusOf(n janitor.Stats) janitorStatus {

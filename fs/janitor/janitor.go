@@ -53,7 +53,6 @@ func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 	for ctx.Err() == nil {
 		began := time.Now()
 		more, err := j.Pass(ctx)
-		j.report(err)
 		if more && err == nil {
 			continue
 		}
@@ -80,7 +79,7 @@ func (j *Janitor) wait() time.Duration {
 // report logs a failure when it is new.
 func (j *Janitor) report(err error) {
 	text := ""
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if failed(err) > 0 {
 		text = err.Error()
 	}
 	j.mu.Lock()
@@ -111,7 +110,17 @@ func (j *Janitor) pass(ctx context.Context, age time.Duration) (more bool, err e
 	renewing.Go(func() { j.renew(ctx) })
 	defer renewing.Wait()
 	defer cancel()
-	defer func() { j.count(func(s *Stats) { s.PassesTotal++; s.FailuresTotal += failed(err) }) }()
+	before := j.Stats()
+	j.count(func(s *Stats) { s.Running = true })
+	defer func() {
+		j.report(err)
+		j.tell(before)
+		j.count(func(s *Stats) {
+			s.Running, s.More = false, more
+			s.PassesTotal++
+			s.FailuresTotal += failed(err)
+		})
+	}()
 	fd, err := j.opts.Open()
 	if err != nil {
 		return false, err
@@ -131,8 +140,17 @@ func (j *Janitor) pass(ctx context.Context, age time.Duration) (more bool, err e
 	return more, err
 }
 
+// tell logs what a pass has taken.
+func (j *Janitor) tell(before Stats) {
+	now := j.Stats()
+	if n := now.FilesTotal - before.FilesTotal; n > 0 {
+		j.log.Info("took files", "files", n, "messages", now.MessagesTotal-before.MessagesTotal,
+			"dead", now.DeadTotal-before.DeadTotal, "partial", now.PartialTotal-before.PartialTotal, "waiting", now.Left())
+	}
+}
+
 func failed(err error) uint64 {
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return 1
 	}
 	return 0

@@ -12,6 +12,10 @@ type Stats struct {
 	PassesTotal      uint64
 	FailuresTotal    uint64
 
+	// Running says that a pass is under way, More that the last one could not list
+	// all that there is.
+	Running, More bool
+
 	// What the last pass left where it is.
 	Young  int // files that may still be written
 	Busy   int // files that somebody has open for writing
@@ -36,6 +40,7 @@ func (s *Stats) Add(o Stats) {
 	s.ChangedTotal += o.ChangedTotal
 	s.PassesTotal += o.PassesTotal
 	s.FailuresTotal += o.FailuresTotal
+	s.Running, s.More = s.Running || o.Running, s.More || o.More
 	s.Young += o.Young
 	s.Busy += o.Busy
 	s.Linked += o.Linked

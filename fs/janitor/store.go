@@ -188,6 +188,7 @@ func (j *Janitor) storeSmall(ctx context.Context, files []*file) ([]*file, error
 		return nil, err
 	case len(files) == 1:
 		j.warn("a user's share of the queue is full", files[0].label(), err)
+		j.setAside(errBusy, files[0].label(), err)
 		return nil, nil
 	}
 	half := len(files) / 2
