@@ -19,8 +19,9 @@ type cli struct {
 	Resume  resumeCommand   `cmd:"" group:"steer" help:"End a pause."`
 	Retry   retryCommand    `cmd:"" group:"steer" help:"Try the broker, and what is delayed, now."`
 
-	Janitor janitorCommand `cmd:"" group:"move" help:"Empty plain directories, such as those of retry files, and publish what is in them. Mounts nothing."`
-	Drain   drainCommand   `cmd:"" group:"move" help:"Publish a store that nobody serves any more, and end when it is empty."`
+	Janitor   janitorCommand   `cmd:"" group:"move" help:"Empty plain directories, such as those of retry files, and publish what is in them. Mounts nothing."`
+	Drain     drainCommand     `cmd:"" group:"move" help:"Publish a store that nobody serves any more, and end when it is empty."`
+	ImportSR3 importSR3Command `cmd:"" name:"import-sr3" group:"other" help:"Make a configuration of that of a Sarracenia post."`
 
 	Version versionCommand `cmd:"" group:"other" help:"Print the version."`
 
