@@ -112,7 +112,7 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 			if err := fs.truncate(0, held, size); err != nil {
 				return err
 			}
-			return fs.stageNew(0, held)
+			return fs.stageNew(0, held, false)
 		})
 	}
 	if h == nil || !h.writer || h.process == 0 || h.process != fs.processOf(in.Pid) {
@@ -122,7 +122,7 @@ func (fs *FS) setSize(n *node, h *handle, in *fuse.SetAttrIn, size int64) error 
 		return errStuck
 	}
 	promised := h.file.stage != nil
-	h.file.mu.Unlock()
+	fs.unlock(h.file)
 	if promised {
 		return nil
 	}
@@ -135,6 +135,8 @@ func (fs *FS) setFileAttr(n *node, h *handle, in *fuse.SetAttrIn, out *fuse.Attr
 	if err := mayChown(in, n.owner, n.gid); err != nil {
 		return fs.status(err)
 	}
+	fs.noteNodeLocked(n)
+	fs.outcomeLocked(in.Unique, 0)
 	if uid, ok := in.GetUID(); ok {
 		n.owner = uid
 	}
@@ -149,7 +151,7 @@ func (fs *FS) setFileAttr(n *node, h *handle, in *fuse.SetAttrIn, out *fuse.Attr
 		f = n.youngestLocked()
 	}
 	if t, ok := in.GetMTime(); ok {
-		n.mtime = t
+		n.mtime, n.touched = t, fs.now().UnixNano()
 		if f != nil {
 			f.modified.Store(0)
 		}
@@ -169,6 +171,7 @@ func (fs *FS) setDirAttr(d *dir, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Sta
 		fs.mu.Unlock()
 		return fs.status(err)
 	}
+	fs.noteDirLocked(d)
 	before := d.markLocked()
 	if uid, ok := in.GetUID(); ok {
 		d.uid = uid

@@ -40,6 +40,12 @@ type dir struct {
 	// store. It is not taken under FS.mu.
 	marking sync.Mutex
 	mark    *queue.Stage
+
+	// markID is the file id of mark. made and moved are the requests that made the
+	// directory and renamed it last.
+	markID      queue.FileID
+	made, moved uint64
+	noted       bool // see noteDirLocked
 }
 
 // route is a route of the queue and the format of the files that go there.
@@ -120,8 +126,9 @@ func (d *dir) depthLocked() int {
 // addDirLocked makes a directory of a user.
 func (fs *FS) addDirLocked(parent *dir, name string, attr *fuse.Attr) *dir {
 	d := &dir{
-		id: fs.nextNode.Add(1), parent: parent, name: name,
+		id: fs.newID(), parent: parent, name: name,
 		uid: attr.Uid, gid: attr.Gid, mode: attr.Mode & 0o7777, mtime: fs.now(), payer: attr.Uid,
+		markID: queue.NewFileID(),
 	}
 	if parent.dirs == nil {
 		parent.dirs = map[string]*dir{}
@@ -129,6 +136,8 @@ func (fs *FS) addDirLocked(parent *dir, name string, attr *fuse.Attr) *dir {
 	parent.dirs[name] = d
 	fs.dirs[d.id] = d
 	parent.mtime = d.mtime
+	fs.noteDirLocked(d)
+	fs.noteDirLocked(parent)
 	return d
 }
 
@@ -142,6 +151,8 @@ func (fs *FS) dropDirLocked(d *dir) {
 	delete(fs.dirs, d.id)
 	fs.usage.give(d.payer, holding{files: 1})
 	d.parent.mtime = fs.now()
+	fs.noteDirLocked(d)
+	fs.noteDirLocked(d.parent)
 	d.route, d.parent = d.routeLocked(), nil // for the files that are open
 }
 

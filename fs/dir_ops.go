@@ -9,6 +9,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"spoolfs/fs/shm"
 	"spoolfs/queue"
 )
 
@@ -56,7 +57,7 @@ func (fs *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fus
 	if err := fs.usage.take(list.uid, list.holds); err != nil {
 		return fs.status(err)
 	}
-	out.Fh = in.Unique
+	out.Fh = in.Unique &^ shm.Resent
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.listings[out.Fh] = list
@@ -109,9 +110,10 @@ func (fs *FS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList
 	if inStatus(in.NodeId) {
 		return fs.tree.readDir(in, out)
 	}
-	fs.mu.Lock()
-	list := fs.listings[in.Fh].entries
-	fs.mu.Unlock()
+	list, err := fs.listingOf(in)
+	if err != nil {
+		return fs.status(err)
+	}
 	for i, name := range []string{".", ".."} {
 		cookie := uint64(i + 1)
 		if in.Offset < cookie && !out.AddDirEntry(fuse.DirEntry{
@@ -127,6 +129,24 @@ func (fs *FS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList
 		}
 	}
 	return fuse.OK
+}
+
+// listingOf returns what an open directory lists. One that was opened before this
+// process took over is listed anew.
+func (fs *FS) listingOf(in *fuse.ReadIn) ([]fuse.DirEntry, error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if l, ok := fs.listings[in.Fh]; ok {
+		return l.entries, nil
+	}
+	d, err := fs.dirLocked(in.NodeId)
+	if err != nil {
+		return nil, err
+	}
+	l := newListing(in.Uid, fs.listLocked(d, in.Uid))
+	fs.usage.force(l.uid, l.holds)
+	fs.listings[in.Fh] = l
+	return l.entries, nil
 }
 
 // ReleaseDir forgets the listing.
@@ -155,21 +175,33 @@ func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.
 	if inStatus(in.NodeId) {
 		return fuse.EPERM
 	}
+	if d := fs.madeBefore(in, name); d != nil {
+		return fs.finishMkdir(in, d, out)
+	}
 	fs.mu.Lock()
 	d, err := fs.mkdirLocked(in, name)
 	if err != nil {
 		fs.mu.Unlock()
 		return fs.status(err)
 	}
+	fs.mu.Unlock()
+	return fs.finishMkdir(in, d, out)
+}
+
+// finishMkdir stores a directory that is made.
+func (fs *FS) finishMkdir(in *fuse.MkdirIn, d *dir, out *fuse.EntryOut) fuse.Status {
+	fs.mu.Lock()
 	d.entryLocked(out)
 	mark := d.markLocked()
 	fs.mu.Unlock()
-	if err := fs.patiently(in.Unique, func() error { return d.storeMark(fs.opts.Route, mark) }); err != nil {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
+	err := fs.patiently(in.Unique, func() error { return d.storeMark(fs.opts.Route, mark) })
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if err != nil {
 		fs.dropDirLocked(d)
 		return fs.status(err)
 	}
+	fs.outcomeLocked(in.Unique, d.id)
 	return fuse.OK
 }
 
@@ -187,7 +219,9 @@ func (fs *FS) mkdirLocked(in *fuse.MkdirIn, name string) (*dir, error) {
 	if err := fs.usage.take(in.Uid, holding{files: 1}); err != nil {
 		return nil, err
 	}
-	return fs.addDirLocked(parent, name, &fuse.Attr{Mode: in.Mode &^ in.Umask, Owner: in.Owner}), nil
+	d := fs.addDirLocked(parent, name, &fuse.Attr{Mode: in.Mode &^ in.Umask, Owner: in.Owner})
+	d.made = in.Unique &^ shm.Resent
+	return d, nil
 }
 
 // storeMark keeps a directory in the store, under the given mark.
@@ -195,7 +229,7 @@ func (d *dir) storeMark(r *queue.Route, mark string) error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	if d.mark == nil {
-		d.mark = r.NewStage(queue.NewFileID(), queue.StageInfo{File: mark, UID: d.uid, Held: true})
+		d.mark = r.NewStage(d.markID, queue.StageInfo{File: mark, UID: d.uid, Held: true})
 	}
 	d.mark.SetInfo(mark, true)
 	return d.mark.Put(0, nil)
@@ -206,14 +240,18 @@ func (fs *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Stat
 	if inStatus(in.NodeId) || in.NodeId == rootNode && name == statusDir {
 		return fuse.EPERM
 	}
+	if _, done := fs.doneBefore(in); done {
+		return fuse.OK
+	}
 	fs.mu.Lock()
 	d, err := fs.rmdirLocked(in, name)
 	fs.mu.Unlock()
 	if err != nil {
-		return fs.status(err)
+		return fs.status(unlessResent(in, err))
 	}
+	unique := in.Unique
 	// The kernel keeps others out of it meanwhile.
-	return fs.status(fs.patiently(in.Unique, func() error { return fs.removeDir(d) }))
+	return fs.status(fs.patiently(unique, func() error { return fs.removeDir(d, unique) }))
 }
 
 func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {
@@ -239,13 +277,14 @@ func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {
 }
 
 // removeDir removes a directory from the store and from the tree.
-func (fs *FS) removeDir(d *dir) error {
+func (fs *FS) removeDir(d *dir, unique uint64) error {
 	if err := d.dropMark(); err != nil {
 		return err
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.dropDirLocked(d)
+	fs.outcomeLocked(unique, 0)
 	return nil
 }
 
@@ -261,6 +300,7 @@ func (d *dir) dropMark() error {
 
 // dirMove is where a directory is to go.
 type dirMove struct {
+	unique uint64
 	caller fuse.Caller
 	flags  uint32
 	name   string
@@ -275,20 +315,24 @@ func (fs *FS) renameDir(d, to *dir, m *dirMove) error {
 		return err
 	}
 	if over != nil {
-		if err := fs.removeDir(over); err != nil {
+		if err := fs.removeDir(over, 0); err != nil {
 			return err
 		}
 	}
 	fs.mu.Lock()
 	from, name := d.parent, d.name
+	d.moved = m.unique &^ shm.Resent
 	fs.placeDirLocked(d, to, m.name)
 	fs.mu.Unlock()
-	if err := fs.restamp(d); err != nil {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
+	err = fs.restamp(d)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if err != nil {
+		d.moved = 0
 		fs.placeDirLocked(d, from, name)
 		return err
 	}
+	fs.outcomeLocked(m.unique, 0)
 	return nil
 }
 
@@ -324,12 +368,15 @@ func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
 func (fs *FS) placeDirLocked(d, to *dir, name string) {
 	delete(d.parent.dirs, d.name)
 	d.parent.mtime = fs.now()
+	fs.noteDirLocked(d.parent)
 	d.parent, d.name = to, name
 	if to.dirs == nil {
 		to.dirs = map[string]*dir{}
 	}
 	to.dirs[name] = d
 	to.mtime = fs.now()
+	fs.noteDirLocked(d)
+	fs.noteDirLocked(to)
 }
 
 // restamp stores the new paths of a directory that has moved and of all that is

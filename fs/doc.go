@@ -61,6 +61,11 @@
 //     as it is open. Proven by TestFS_StatusSnapshot,
 //     TestStatusTree_MessageTriedAgain and TestStatusTree_OneMoment.
 //
+//   - F15: another process goes on where one has died (G10): files that are open
+//     stay open with all that was written to them, and a request that was not
+//     answered is carried out once, though it may come again.
+//     Proven by TestFS_Model, in which processes die, and TestReplay.
+//
 // # Stage and commit
 //
 // Shells, dd and touch send a FLUSH while a file is still empty, a subshell
@@ -124,6 +129,22 @@
 // others (TestServer_WaitingHoldsUpNobody). A stop answers what is in hand
 // (TestServer_Stop).
 //
+// # Take-over
+//
+// What is open or held is kept in the shared memory as well (keep.go): a record
+// for each node, handle, directory and file, and the bytes that are not staged. A
+// record is written when the lock that guards it is given up, so that what happens
+// under one lock is one change for the next process, together with the outcome of
+// the request (replay.go). The bytes of a file have no other place.
+//
+// The next process reads the records, joins the stages that the queue hands back
+// to the files that are open or held, and brings both together where the last one
+// died between them (takeover.go): the store is right about what was committed,
+// and a file whose stage is not what its bytes say is staged anew, under the same
+// message ids. Then it has the kernel send again what was not answered, or finds
+// that in the slots, and reads on. What dies with a process: that a record stood
+// already in an instalment of its file that was committed long ago, and counters.
+//
 // # Locks
 //
 // FS.mu guards the tables and is never held during I/O, /proc apart. file.mu
@@ -131,5 +152,6 @@
 // requests on the same file wait for the disk. FS.mu may be taken under file.mu,
 // not the other way round; usage.mu is taken last.
 // statusTree.mu, statusListing.mu and recent.mu are taken under no other, and
-// statusListing.mu alone is held while the store is read.
+// statusListing.mu alone is held while the store is read. The lock of the table of
+// the shared memory is taken last.
 package fs

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"spoolfs/fs/ingest"
+	"spoolfs/fs/shm"
 	"spoolfs/queue"
 )
 
@@ -20,9 +21,11 @@ import (
 // What lies before base is not in memory any more. Of an ordinary file it has
 // been committed; of a held file it can be loaded from the stage.
 type file struct {
-	uid    uint32 // whose it is
-	opener opener
-	route  *route
+	id      uint64
+	uid     uint32 // whose it is
+	opener  opener
+	route   *route
+	stageID queue.FileID // of its stage, now or later
 
 	// size is the number of bytes, readable without waiting for mu. active is
 	// when the file was opened, staged or changed its name last, and since when
@@ -38,8 +41,10 @@ type file struct {
 	// have been set since.
 	modified atomic.Int64
 
-	// Guarded by FS.mu: the handles, and those of them that may write.
+	// Guarded by FS.mu: the handles, those of them that may write, and whether it
+	// is the held file of a node.
 	handles, writers int
+	named            bool
 
 	mu lock
 
@@ -60,7 +65,33 @@ type file struct {
 	abandoned atomic.Bool
 
 	base int64
-	buf  []byte
+	buf  []byte // in data
+
+	// data is where the bytes are, in the memory that outlives the process.
+	// garbage is where they were, until it is kept that they are not there.
+	data    shm.Data
+	garbage []shm.Data
+
+	// kept and keptLabel are what the memory says of the file. known says that it
+	// says something, forgotten that it does not any more.
+	kept      fileState
+	keptLabel string
+	forgotten bool
+	known     bool
+
+	// answers is the request whose outcome is kept with the next change, and
+	// answer the value of that.
+	answers, answer uint64
+
+	// flushed is when it was last flushed, in nanoseconds; 0 if it has been
+	// written to since. put says that the store has the stage. stale says that
+	// what is staged has to be found out, after a take-over.
+	flushed int64
+	put     bool
+	stale   bool
+
+	// presumed says that the file is taken for ended since its stage is gone.
+	presumed bool
 
 	// dirty says that bytes from offset changed on are not staged.
 	dirty   bool
@@ -87,7 +118,7 @@ type file struct {
 const maxLines = 1_000_000
 
 func (fs *FS) newFile(uid uint32, r *route, label string) *file {
-	f := &file{uid: uid, route: r, label: label, mu: newLock()}
+	f := &file{id: fs.newID(), uid: uid, route: r, label: label, stageID: queue.NewFileID(), mu: newLock()}
 	now := fs.now().UnixNano()
 	f.active.Store(now)
 	f.since.Store(now)
@@ -120,7 +151,7 @@ func (fs *FS) write(f *file, c chunk) error {
 	if err := fs.prepare(f, need{c.unique, c.offset, c.atEnd, int64(len(c.data)), lines}); err != nil {
 		return err
 	}
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if c.atEnd {
 		// Its own end, whatever the kernel believes: other files under the
 		// same name have other sizes.
@@ -137,8 +168,9 @@ func (fs *FS) write(f *file, c chunk) error {
 	}
 	copy(f.buf[c.offset-f.base:], c.data)
 	f.newlines += lines
-	f.writer = c.thread
+	f.writer, f.flushed = c.thread, 0
 	fs.touch(f, c.offset)
+	f.answers, f.answer = c.unique, uint64(len(c.data))
 	return nil
 }
 
@@ -163,7 +195,7 @@ func (fs *FS) truncate(unique uint64, f *file, size int64) error {
 	if err := fs.prepare(f, need{unique: unique, offset: size}); err != nil {
 		return err
 	}
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if size == f.end() {
 		return nil
 	}
@@ -177,6 +209,7 @@ func (fs *FS) truncate(unique uint64, f *file, size int64) error {
 	if size == 0 {
 		f.newlines = 0
 	}
+	f.flushed = 0
 	fs.touch(f, from)
 	return nil
 }
@@ -186,7 +219,7 @@ func (fs *FS) read(unique uint64, f *file, buf []byte, offset int64) (int, error
 	if err := fs.prepare(f, need{unique: unique, offset: offset}); err != nil {
 		return 0, err
 	}
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if offset >= f.end() {
 		return 0, nil
 	}
@@ -217,10 +250,10 @@ func (fs *FS) prepare(f *file, n need) error {
 	if !full && !away {
 		return nil
 	}
-	f.mu.Unlock()
+	fs.unlock(f)
 	err := fs.patiently(n.unique, func() error {
 		f.mu.Lock()
-		defer f.mu.Unlock()
+		defer fs.unlock(f)
 		if full {
 			if err := fs.instal(f); err != nil {
 				return err
@@ -252,6 +285,9 @@ func (f *file) reaches(offset int64) error {
 
 // touch notes that the bytes from offset on have changed.
 func (fs *FS) touch(f *file, offset int64) {
+	if f.presumed {
+		f.revive()
+	}
 	if !f.dirty || offset < f.changed {
 		f.changed = offset
 	}
@@ -267,6 +303,15 @@ func (fs *FS) touch(f *file, offset int64) {
 		f.staged.restart()
 		f.seen.Forget(f.staged.lines)
 	}
+}
+
+// revive goes on with a file whose stage is gone, though somebody writes to it:
+// all of it is staged anew.
+func (f *file) revive() {
+	f.ended, f.presumed, f.put, f.stage, f.stageID = false, false, false, nil, queue.NewFileID()
+	f.dirty, f.changed = true, f.base
+	f.staged.restart()
+	f.keptLabel = "" // so that the number is kept
 }
 
 // resize makes the file size bytes long; new bytes are zero.
@@ -308,20 +353,43 @@ func (fs *FS) grow(f *file, n int64) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, n, room)
-	copy(buf, f.buf)
-	f.buf = buf
+	data, err := fs.table.NewData(int(room))
+	if err != nil {
+		fs.usage.give(f.uid, holding{bytes: room - had})
+		return err
+	}
+	buf := fs.table.Bytes(data)[:n:room]
+	clear(buf[copy(buf, f.buf):])
+	f.place(data, buf)
 	return nil
+}
+
+// place says where the bytes are from now on.
+func (f *file) place(data shm.Data, buf []byte) {
+	f.garbage = append(f.garbage, f.data)
+	f.data, f.buf = data, buf
 }
 
 // dropBytes lets go of the first n bytes in memory.
 func (fs *FS) dropBytes(f *file, n int) {
 	rest := f.buf[n:]
 	had := cap(f.buf)
-	f.base += int64(n)
-	f.buf = nil
+	data, err := shm.Data{}, error(nil)
 	if len(rest) > 0 {
-		f.buf = bytes.Clone(rest)
+		data, err = fs.table.NewData(len(rest))
 	}
+	switch {
+	case len(rest) == 0:
+		f.place(data, nil)
+	case err != nil:
+		// The memory is far larger than what may be buffered. A kill in the midst
+		// of this would damage the bytes.
+		f.buf = append(f.buf[:0], rest...)
+	default:
+		buf := fs.table.Bytes(data)[:len(rest):len(rest)]
+		copy(buf, rest)
+		f.place(data, buf)
+	}
+	f.base += int64(n)
 	fs.usage.give(f.uid, holding{bytes: int64(had - cap(f.buf))})
 }

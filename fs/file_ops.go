@@ -18,6 +18,10 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 	case len(name) > maxName:
 		return fuse.Status(syscall.ENAMETOOLONG)
 	}
+	if h := fs.openedBefore(&in.InHeader); h != nil {
+		fs.answerCreate(h, out)
+		return fuse.OK
+	}
 	// Refused here a writer notices; errors of close are lost on shells.
 	if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
 		return fs.status(err)
@@ -32,12 +36,23 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 	}
 	h.file.opener = by
 	h.process = p
+	fs.outcomeLocked(in.Unique, 0)
+	h.answerCreateLocked(out)
+	return fuse.OK
+}
+
+func (fs *FS) answerCreate(h *handle, out *fuse.CreateOut) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	h.answerCreateLocked(out)
+}
+
+func (h *handle) answerCreateLocked(out *fuse.CreateOut) {
 	out.NodeId, out.Fh, out.OpenFlags = h.node.id, h.fh, fuse.FOPEN_DIRECT_IO
 	h.node.attrLocked(h.file, &out.Attr)
 	// Programs look at what they have just made. Whoever else opens the name
 	// looks it up, and gets the attributes anew.
 	out.SetAttrTimeout(fileTimeout)
-	return fuse.OK
 }
 
 func (fs *FS) createLocked(in *fuse.CreateIn, name string) (*handle, error) {
@@ -62,7 +77,7 @@ func (fs *FS) createLocked(in *fuse.CreateIn, name string) (*handle, error) {
 	}
 	key := nameKey{in.Uid, name}
 	attr := &fuse.Attr{Mode: in.Mode &^ in.Umask, Owner: in.Owner}
-	n = fs.newNodeLocked(fs.nextNode.Add(1), d, key, attr)
+	n = fs.newNodeLocked(fs.newID(), d, key, attr)
 	fs.nameLocked(n, d, key)
 	f := fs.newFile(in.Uid, d.routeLocked(), d.pathLocked(name))
 	if held {
@@ -91,6 +106,9 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 		return fs.tree.open(in, out)
 	}
 	writer := in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY
+	if h := fs.openedBefore(&in.InHeader); h != nil {
+		return fs.finishOpen(h, in, out)
+	}
 	var p process
 	var by opener
 	if writer {
@@ -114,18 +132,29 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	}
 	h := fs.openLocked(n, f, &in.InHeader, writer)
 	h.process = p
-	shared := n.held == f
-	if writer && !shared {
+	if writer && n.held != f {
 		f.opener = by
 	}
 	fs.mu.Unlock()
+	return fs.finishOpen(h, in, out)
+}
+
+// finishOpen truncates a held file, if that was asked for. Nobody else writes to
+// it before the answer: the kernel locks the inode.
+func (fs *FS) finishOpen(h *handle, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	fs.mu.Lock()
+	shared := h.node.held == h.file
+	fs.mu.Unlock()
 	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO
-	if shared && writer && in.Flags&syscall.O_TRUNC != 0 {
-		if err := fs.truncate(in.Unique, f, 0); err != nil {
+	if shared && h.writer && in.Flags&syscall.O_TRUNC != 0 {
+		if err := fs.truncate(in.Unique, h.file, 0); err != nil {
 			fs.release(h)
 			return fs.status(err)
 		}
 	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.outcomeLocked(in.Unique, 0)
 	return fuse.OK
 }
 
@@ -153,7 +182,7 @@ func (fs *FS) openableLocked(in *fuse.OpenIn, writer bool) (*node, *file, error)
 	case !own:
 		// Another user came by. The kernel's number for it stays the other's;
 		// requests with a handle find the right node.
-		n = fs.namelessLocked(fs.nextNode.Add(1), &in.InHeader)
+		n = fs.namelessLocked(fs.newID(), &in.InHeader)
 	}
 	return n, fs.newFile(in.Uid, n.dir.routeLocked(), n.dir.pathLocked(n.key.name)), nil
 }
@@ -166,6 +195,9 @@ func (fs *FS) namelessLocked(id uint64, in *fuse.InHeader) *node {
 func (fs *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	if inStatus(in.NodeId) {
 		return fs.tree.write(in, data)
+	}
+	if n, done := fs.doneBefore(&in.InHeader); done {
+		return uint32(n), fuse.OK
 	}
 	h, err := fs.writerHandle(in.Fh)
 	if err == nil {
@@ -210,8 +242,11 @@ func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if err != nil {
 		return fuse.OK // of a reader, or of the status tree
 	}
+	if _, done := fs.doneBefore(&in.InHeader); done {
+		return fuse.OK
+	}
 	fs.noteEnding(h.file, &in.InHeader)
-	if err := fs.stageNew(in.Unique, h.file); err != nil {
+	if err := fs.stageNew(in.Unique, h.file, true); err != nil {
 		fs.errors.Add(1)
 		return fs.status(err)
 	}
@@ -232,7 +267,7 @@ func (fs *FS) noteEnding(f *file, in *fuse.InHeader) {
 		if !fs.lock(in.Unique, f) {
 			return
 		}
-		defer f.mu.Unlock()
+		defer fs.unlock(f)
 		// A child that was killed may have inherited the descriptor and no
 		// more. A thread that is gone was one of the process that dies.
 		last := fs.processOf(f.writer)
@@ -249,7 +284,7 @@ func (fs *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if err != nil {
 		return fuse.OK
 	}
-	if err := fs.stageNew(in.Unique, h.file); err != nil {
+	if err := fs.stageNew(in.Unique, h.file, false); err != nil {
 		fs.errors.Add(1)
 		return fs.status(err)
 	}
@@ -281,6 +316,7 @@ func (fs *FS) release(h *handle) {
 		fs.letGo(f)
 	}
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
 	fs.closeLocked(h)
+	fs.mu.Unlock()
+	fs.forgetIfEnded(f)
 }

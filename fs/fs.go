@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +21,7 @@ type FS struct {
 
 	opts    Options
 	memory  *shm.Memory
+	table   *shm.Table
 	started time.Time
 	usage   usage
 	tree    *statusTree // of .status; requests on its nodes are handed to it
@@ -47,7 +47,6 @@ type FS struct {
 	server      atomic.Pointer[server]
 	cannotPrune atomic.Bool
 
-	nextNode atomic.Uint64
 	files    atomic.Uint64
 	messages atomic.Uint64
 	dead     atomic.Uint64
@@ -63,13 +62,21 @@ type FS struct {
 	refused  [len(refusals)]atomic.Uint64
 	took     operations
 
-	mu       sync.Mutex
+	mu       tables
+	noted    noted
 	root     *dir
 	dirs     map[uint64]*dir
 	nodes    map[uint64]*node
 	held     map[*node]bool
 	handles  map[uint64]*handle
 	listings map[uint64]listing
+
+	// done are the requests of a former process that have been carried out and
+	// may come again, with the value of their outcome.
+	done map[uint64]uint64
+
+	// tookOver says that another process has served the mount before.
+	tookOver bool
 
 	// expiries says when grace seconds end, in order. stale are the nodes that
 	// have ended and that the kernel still knows.
@@ -109,8 +116,13 @@ func New(opts Options) (*FS, error) {
 			return nil, err
 		}
 	}
+	table, err := shm.OpenTable(memory)
+	if err != nil {
+		return nil, err
+	}
 	fs := &FS{
 		memory:        memory,
+		table:         table,
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
 		asideLog:      rate.NewLimiter(asideLogRate, asideLogBurst),
 		opts:          opts,
@@ -123,16 +135,20 @@ func New(opts Options) (*FS, error) {
 		held:          map[*node]bool{},
 		handles:       map[uint64]*handle{},
 		listings:      map[uint64]listing{},
+		done:          map[uint64]uint64{},
 		large:         make(chan struct{}, maxLarge),
 	}
+	fs.mu.fs = fs
 	fs.usage = usage{
 		files: opts.OpenLimit, bytes: opts.BufferLimit, share: opts.UserShare, users: map[uint32]holding{},
 	}
 	fs.makeRoot()
 	fs.tree = newStatusTree(fs)
-	fs.nextNode.Store(firstNode)
 	return fs, nil
 }
+
+// newID draws a number for a node or a file, which was never given to another.
+func (fs *FS) newID() uint64 { return firstNode + fs.memory.NextNode() }
 
 func (fs *FS) wrapped() fuse.RawFileSystem {
 	if fs.wrap == nil {

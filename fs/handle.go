@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/fs/shm"
 )
 
 // handle is one open file description. If it may write it has a file of its own,
@@ -33,13 +35,17 @@ func (h *handle) looksClosed(now time.Time) bool {
 
 // openLocked makes a handle. Its number is that of the request.
 func (fs *FS) openLocked(n *node, f *file, in *fuse.InHeader, writer bool) *handle {
-	h := &handle{fh: in.Unique, node: n, file: f, writer: writer, uid: in.Uid}
+	h := &handle{fh: in.Unique &^ shm.Resent, node: n, file: f, writer: writer, uid: in.Uid}
 	n.handles = append(n.handles, h)
 	fs.handles[h.fh] = h
 	f.handles++
 	if writer {
 		f.writers++
 	}
+	if !f.known {
+		fs.noteFileLocked(f)
+	}
+	fs.noteHandleLocked(h)
 	return h
 }
 
@@ -47,6 +53,8 @@ func (fs *FS) openLocked(n *node, f *file, in *fuse.InHeader, writer bool) *hand
 func (fs *FS) closeLocked(h *handle) {
 	n := h.node
 	delete(fs.handles, h.fh)
+	fs.noteHandleLocked(h)
+	fs.noteNodeLocked(n)
 	n.handles = slices.DeleteFunc(n.handles, func(o *handle) bool { return o == h })
 	fs.usage.give(h.uid, holding{files: 1})
 	if h.writer {

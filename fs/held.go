@@ -43,7 +43,7 @@ func (fs *FS) stageRaw(f *file) error {
 	if err != nil {
 		return err
 	}
-	f.pieces, f.dirty = pieces, false
+	f.pieces, f.dirty, f.put = pieces, false, true
 	return nil
 }
 
@@ -56,7 +56,12 @@ func (fs *FS) load(f *file) error {
 	if err := fs.usage.take(f.uid, holding{bytes: size - int64(cap(f.buf))}); err != nil {
 		return err
 	}
-	buf := make([]byte, 0, size)
+	data, err := fs.table.NewData(int(size))
+	if err != nil {
+		fs.usage.give(f.uid, holding{bytes: size - int64(cap(f.buf))})
+		return err
+	}
+	buf := fs.table.Bytes(data)[:0:size]
 	for m, err := range f.stage.Entries() {
 		if err == nil && m.Dead() {
 			err = fmt.Errorf("%w: %s", queue.ErrCorrupt, m.Reason)
@@ -66,11 +71,13 @@ func (fs *FS) load(f *file) error {
 		}
 		if err != nil {
 			fs.usage.give(f.uid, holding{bytes: size - int64(cap(f.buf))})
+			fs.table.FreeData(data)
 			return fmt.Errorf("read held file %q: %w", f.label, err)
 		}
 		buf = append(buf, m.Body...)
 	}
-	f.buf, f.base = append(buf, f.buf...), 0
+	f.place(data, append(buf, f.buf...))
+	f.base = 0
 	return nil
 }
 
@@ -78,7 +85,7 @@ func (fs *FS) load(f *file) error {
 // is committed when nobody writes to it any more.
 func (fs *FS) publish(f *file, m *move) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if !f.held || f.ended {
 		return syscall.ENOENT // by another request
 	}
@@ -91,11 +98,16 @@ func (fs *FS) publish(f *file, m *move) error {
 	if err := fs.checkDecodes(f); err != nil {
 		return err
 	}
+	// The next process has the bytes, and knows what was to be, if it finds that
+	// the store has it.
+	fs.keep(f)
+	fs.intend(f, m)
 	held := f.label
 	f.label = m.label
 	if err := fs.convert(f); err != nil {
 		f.label = held
 		f.stage.SetInfo(held, true)
+		fs.intend(f, nil)
 		return err
 	}
 	fs.mu.Lock()
@@ -121,7 +133,7 @@ func (fs *FS) convert(f *file) error {
 	f.held = false
 	fs.large <- struct{}{}
 	defer func() { <-fs.large }()
-	f.staged, f.seen = staged{}, ingest.Seen{}
+	f.staged, f.seen, f.stale = staged{}, ingest.Seen{}, false
 	if err := fs.stageDecoded(f); err != nil {
 		f.held = true
 		return err
@@ -148,7 +160,7 @@ func (fs *FS) checkDecodes(f *file) error {
 // relabel gives a held file another held name.
 func (fs *FS) relabel(f *file, label string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if !f.held || f.ended {
 		return syscall.ENOENT // by another request
 	}
@@ -171,7 +183,7 @@ func (fs *FS) relabel(f *file, label string) error {
 // bytes to itself.
 func (fs *FS) discard(f *file) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	fs.mu.Lock()
 	handles := f.handles
 	fs.mu.Unlock()
@@ -179,6 +191,7 @@ func (fs *FS) discard(f *file) error {
 		if err := fs.load(f); err != nil {
 			return err
 		}
+		fs.keep(f) // the next process cannot load it any more
 	}
 	if f.stage != nil {
 		if err := f.stage.Discard(); err != nil {
@@ -195,7 +208,7 @@ func (fs *FS) discard(f *file) error {
 // abandon sets a held file aside.
 func (fs *FS) abandon(f *file, reason string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if !f.held || f.ended {
 		return nil // by a rename that came first
 	}
@@ -227,14 +240,17 @@ func (fs *FS) abandon(f *file, reason string) error {
 
 // holdLocked makes the file of a node a held one.
 func (fs *FS) holdLocked(n *node, f *file) {
-	n.held = f
+	n.held, f.named = f, true
+	fs.noteNodeLocked(n)
 	fs.held[n] = true
 }
 
 // unholdLocked says that each open of the node is a file of its own from now on.
 func (fs *FS) unholdLocked(n *node) {
 	if n.held != nil {
+		n.held.named = false
 		n.held = nil
+		fs.noteNodeLocked(n)
 		delete(fs.held, n)
 		fs.usage.give(n.key.uid, holding{files: 1})
 	}
@@ -264,7 +280,9 @@ func (fs *FS) abandonHeld() {
 		err := fs.abandon(f, reasonAbandoned)
 		if err != nil {
 			fs.lost(f, err)
+			return false
 		}
-		return err == nil
+		fs.forgetIfEnded(f)
+		return true
 	})
 }

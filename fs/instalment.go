@@ -87,7 +87,7 @@ func (fs *FS) commitLingering() {
 
 func (fs *FS) commitQuiet(f *file) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	if f.held || f.ended || f.abandoned.Load() {
 		return
 	}

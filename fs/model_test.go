@@ -43,6 +43,7 @@ func TestFS_Model(t *testing.T) {
 			"lookup":   m.lookup,
 			"pass":     m.pass,
 			"restart":  m.restart,
+			"takeover": m.takeover,
 		})
 		m.finish()
 	})
@@ -491,6 +492,9 @@ func (m *model) drain() {
 }
 
 // finish closes everything and looks for what is left.
+// takeover changes nothing for anybody.
+func (m *model) takeover(*rapid.T) { m.r.takeOver() }
+
 func (m *model) finish() {
 	for len(m.handles) > 0 {
 		m.released(m.handles[0])

@@ -59,6 +59,10 @@ func (fs *FS) Serve(fd int) (*Mount, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	fs.server.Store(m.server)
+	fs.memory.CountStart()
+	if err := m.server.takeUp(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	m.server.start()
 	m.served.Go(func() {
 		defer close(m.done)

@@ -1,11 +1,12 @@
 package fs
 
 import (
-	"slices"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"spoolfs/fs/shm"
 )
 
 // statusDir is hidden from globs, so that "rm *" never touches it.
@@ -70,27 +71,43 @@ func (fs *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Sta
 	if inStatus(in.NodeId) {
 		return fs.tree.unlink(in, name)
 	}
+	if _, done := fs.doneBefore(in); done {
+		return fuse.OK
+	}
+	p := fs.processOf(in.Pid)
 	fs.mu.Lock()
 	n, err := fs.unlinkLocked(in, name)
 	if err != nil {
 		fs.mu.Unlock()
-		return fs.status(err)
+		return fs.status(unlessResent(in, err))
 	}
 	d, key, held := n.dir, n.key, n.held
-	handles := slices.Clone(n.handles)
 	fs.unnameLocked(n)
 	fs.dropIfEndedLocked(n)
-	fs.mu.Unlock()
-	if held != nil {
-		return fs.status(fs.patiently(in.Unique, func() error { return fs.unlinkHeld(n, d, key) }))
+	if held == nil {
+		fs.abandonLocked(n, p)
+		fs.outcomeLocked(in.Unique, 0)
+		fs.mu.Unlock()
+		return fuse.OK
 	}
-	p := fs.processOf(in.Pid)
-	for _, h := range handles {
+	fs.noteGoneLocked(held, true)
+	fs.mu.Unlock()
+	unique := in.Unique
+	return fs.status(fs.patiently(unique, func() error {
+		defer fs.forgetIfEnded(held)
+		return fs.unlinkHeld(n, d, key, unique)
+	}))
+}
+
+// abandonLocked drops what is not promised of the files of a node that a process
+// has opened.
+func (fs *FS) abandonLocked(n *node, p process) {
+	for _, h := range n.handles {
 		if h.writer && h.process == p && p != 0 {
 			h.file.abandoned.Store(true)
+			fs.noteGoneLocked(h.file, true)
 		}
 	}
-	return fuse.OK
 }
 
 // unlinkLocked returns the node that a request may unlink.
@@ -114,16 +131,19 @@ func (fs *FS) unlinkLocked(in *fuse.InHeader, name string) (*node, error) {
 
 // unlinkHeld discards a held file whose name has been taken away. If that fails
 // it has its name again.
-func (fs *FS) unlinkHeld(n *node, d *dir, key nameKey) error {
+func (fs *FS) unlinkHeld(n *node, d *dir, key nameKey, unique uint64) error {
 	err := fs.discard(n.held)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if err != nil && d.nodes[key] == nil {
 		fs.nodes[n.id] = n
 		fs.nameLocked(n, d, key)
+		fs.noteGoneLocked(n.held, false)
 		return err
 	}
+	n.held.named = false
 	delete(fs.held, n)
+	fs.outcomeLocked(unique, 0)
 	fs.usage.give(key.uid, holding{files: 1})
 	fs.dropIfEndedLocked(n)
 	return err
@@ -136,6 +156,8 @@ type move struct {
 	dir   *dir
 	key   nameKey
 	label string
+
+	unique uint64 // of the request
 
 	// process has a grace second for the new name.
 	process process
@@ -159,12 +181,19 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 	case in.Flags&^unix.RENAME_NOREPLACE != 0:
 		return fuse.EINVAL
 	}
+	if _, done := fs.doneBefore(&in.InHeader); done {
+		return fuse.OK
+	}
 	fs.mu.Lock()
 	from, to, err := fs.renameDirsLocked(in)
+	if d := fs.movedBeforeLocked(in, to, newName); d != nil {
+		fs.mu.Unlock()
+		return fs.status(fs.patiently(in.Unique, func() error { return fs.restamp(d) }))
+	}
 	if err == nil && from.dirs[oldName] != nil {
 		d := from.dirs[oldName]
 		fs.mu.Unlock()
-		m := &dirMove{in.Caller, in.Flags, newName}
+		m := &dirMove{in.Unique, in.Caller, in.Flags, newName}
 		return fs.status(fs.patiently(in.Unique, func() error { return fs.renameDir(d, to, m) }))
 	}
 	var m *move
@@ -173,9 +202,9 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 	}
 	fs.mu.Unlock()
 	if err != nil || m == nil {
-		return fs.status(err)
+		return fs.status(unlessResent(&in.InHeader, err))
 	}
-	m.process = fs.processOf(in.Pid)
+	m.unique, m.process = in.Unique, fs.processOf(in.Pid)
 	if m.held == nil {
 		return fs.status(fs.rename(m))
 	}
@@ -234,8 +263,12 @@ func (fs *FS) rename(m *move) error {
 	fs.mu.Lock()
 	fs.moveLocked(m)
 	fs.mu.Unlock()
+	if m.held != nil {
+		fs.forgetIfEnded(m.held)
+	}
 	if m.replaced != nil {
-		if err := fs.unlinkHeld(m.replaced, m.dir, m.key); err != nil {
+		defer fs.forgetIfEnded(m.replaced.held)
+		if err := fs.unlinkHeld(m.replaced, m.dir, m.key, 0); err != nil {
 			// It is there again after a restart, and set aside then.
 			fs.lost(m.replaced.held, err)
 		}
@@ -253,10 +286,15 @@ func (fs *FS) moveLocked(m *move) {
 	fs.nodes[m.node.id] = m.node // it may have ended meanwhile
 	if old := m.dir.nodes[m.key]; old != nil && old.held != nil {
 		m.replaced = old
+		fs.noteGoneLocked(old.held, true)
 	}
 	fs.nameLocked(m.node, m.dir, m.key)
 	fs.graceLocked(m.node, m.process)
 	fs.dropIfEndedLocked(m.node) // if we do not know which process it is
+	if m.held != nil {
+		fs.noted.change.Delete(shm.Key{Kind: kindIntent, ID: m.held.id})
+	}
+	fs.outcomeLocked(m.unique, 0)
 }
 
 // Mknod makes nothing: what is no file is no message. The rest is refused too,

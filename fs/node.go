@@ -26,10 +26,12 @@ type node struct {
 	gid     uint32
 	mode    uint32
 	mtime   time.Time
+	touched int64     // when its times were set last, in nanoseconds
 	size    uint64    // of the file that was released last
 	handles []*handle // in the order of opening
 	held    *file     // nil if each open for writing is a file of its own
 	graces  []grace   // in the order of their ends
+	noted   bool      // see noteNodeLocked
 }
 
 // grace lets a process use a name by path for a moment after it has closed the
@@ -149,6 +151,7 @@ func (fs *FS) graceLocked(n *node, p process) {
 		n.graces = n.graces[1:]
 	}
 	n.graces = append(n.graces, g)
+	fs.noteNodeLocked(n)
 	fs.expiries = append(fs.expiries, expiry{n, g.until})
 }
 
@@ -175,6 +178,7 @@ func (fs *FS) newNodeLocked(id uint64, d *dir, key nameKey, attr *fuse.Attr) *no
 		owner: attr.Uid, gid: attr.Gid, mode: attr.Mode & 0o777,
 	}
 	fs.nodes[n.id] = n
+	fs.noteNodeLocked(n)
 	return n
 }
 
@@ -194,6 +198,7 @@ func (fs *FS) nameLocked(n *node, d *dir, key nameKey) {
 	}
 	n.dir, n.key, n.named = d, key, true
 	d.nodes[key] = n
+	fs.noteNodeLocked(n)
 }
 
 // leaveLocked returns the grace seconds that a node leaves to the one that takes
@@ -217,6 +222,7 @@ func (fs *FS) unnameLocked(n *node) {
 	if n.named {
 		delete(n.dir.nodes, n.key)
 		n.named, n.graces = false, nil
+		fs.noteNodeLocked(n)
 	}
 }
 
@@ -230,6 +236,7 @@ func (fs *FS) dropIfEndedLocked(n *node) {
 	}
 	fs.unnameLocked(n)
 	delete(fs.nodes, n.id)
+	fs.noteNodeLocked(n)
 }
 
 // attrLocked describes a node, or one file of it.

@@ -11,7 +11,7 @@ import (
 )
 
 // opener is who opened a file, as far as its user does not say it. It is not known
-// any more after a restart.
+// any more after a restart of the mount.
 type opener struct {
 	known   bool
 	gid     uint32

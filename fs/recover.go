@@ -15,7 +15,17 @@ import (
 // Recover takes up the stages that a former process has left, in the order in
 // which the queue hands them back: held files and the directories of users are
 // there again, and all else is committed, since its close may have returned 0.
+//
+// What another process has kept in the memory comes first: files that are still
+// open stay so, and their stages with them.
 func (fs *FS) Recover(stages []*queue.Stage) error {
+	if fs.table.Len() > 0 || fs.memory.Starts() > 0 {
+		fs.tookOver = true
+		var err error
+		if stages, err = fs.takeOver(stages); err != nil {
+			return err
+		}
+	}
 	for _, s := range stages {
 		info := s.Info()
 		var err error
@@ -53,6 +63,8 @@ func (fs *FS) recoverDir(s *queue.Stage, path, mode string) {
 	defer fs.mu.Unlock()
 	d := fs.needDirLocked(path, s.Info().UID)
 	d.uid, d.gid, d.mode, d.mark = s.Info().UID, uint32(gid), uint32(bits)&0o7777, s
+	d.markID = s.File()
+	fs.noteDirLocked(d)
 }
 
 // needDirLocked returns the directory of a path, and makes it if it is not there.
@@ -74,7 +86,7 @@ func (fs *FS) needDirLocked(path string, uid uint32) *dir {
 func (fs *FS) recoverFile(s *queue.Stage) error {
 	info := s.Info()
 	f := fs.newFile(info.UID, fs.root.route, info.File)
-	f.held, f.stage = true, s
+	f.held, f.stage, f.stageID, f.put = true, s, s.File(), true
 	whole, err := fs.measure(f)
 	if err != nil || !whole {
 		return errors.Join(err, fs.rescue(f))
@@ -93,12 +105,14 @@ func (fs *FS) recoverFile(s *queue.Stage) error {
 		fs.unholdLocked(n)
 		fs.holdLocked(n, f)
 	} else {
-		n := fs.newNodeLocked(fs.nextNode.Add(1), d, key, &fuse.Attr{Mode: 0o600, Owner: fuse.Owner{Uid: info.UID}})
+		n := fs.newNodeLocked(fs.newID(), d, key, &fuse.Attr{Mode: 0o600, Owner: fuse.Owner{Uid: info.UID}})
 		fs.holdLocked(n, f)
 		fs.nameLocked(n, d, key)
 	}
+	fs.noteFileLocked(f)
 	fs.mu.Unlock()
 	if old != nil {
+		defer fs.forgetIfEnded(old)
 		return fs.abandon(old, reasonReplaced)
 	}
 	return nil

@@ -16,8 +16,10 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"spoolfs/fs/ingest"
+	"spoolfs/fs/shm"
 	"spoolfs/queue"
 )
 
@@ -40,6 +42,7 @@ type rig struct {
 	queue  *queue.Queue
 	route  *queue.Route
 	store  string
+	memory *shm.Memory // that outlives a take-over
 	opts   Options
 	clock  atomic.Int64 // added to the time of day, or to epoch
 	epoch  time.Time    // if not zero, time stands still but for clock
@@ -70,6 +73,12 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	opts.Route = r.route
+	if r.memory == nil {
+		if r.memory, err = shm.Create(shm.Options{}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	opts.Memory = r.memory
 	if opts.Format == nil {
 		opts.Format = ingest.NewSarracenia(ingest.SarraceniaOptions{})
 	}
@@ -93,9 +102,10 @@ func (r *rig) now() time.Time {
 
 func (r *rig) stop() {
 	r.t.Helper()
-	if err := errors.Join(r.queue.Close(), r.fs.memory.Close()); err != nil {
+	if err := errors.Join(r.queue.Close(), r.memory.Close()); err != nil {
 		r.t.Error(err)
 	}
+	r.memory = nil
 }
 
 // restart is a crash of the process: nothing is told to anybody.
@@ -103,6 +113,27 @@ func (r *rig) restart() {
 	r.t.Helper()
 	r.stop()
 	r.start()
+}
+
+// takeOver has another process go on, after the death of the one that serves.
+func (r *rig) takeOver() {
+	r.t.Helper()
+	if err := r.queue.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	fd, err := unix.Dup(r.memory.FD())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	old := r.memory
+	if r.memory, err = shm.Open(fd); err != nil {
+		r.t.Fatal(err)
+	}
+	r.start()
+	if err := old.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.fs.tookOver = true
 }
 
 // pass lets time pass, and does what is due then.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
@@ -33,6 +34,10 @@ type server struct {
 	// readers is how many there should be, active how many do not wait.
 	readers int
 	active  atomic.Int64
+
+	// fresh is when the first request was read that was not resent, by the clock
+	// of the memory; 0 before that.
+	fresh atomic.Int64
 
 	running sync.WaitGroup // readers and jobs
 	careful sync.Mutex     // held from Begin to End of a request, if the memory says so
@@ -84,6 +89,71 @@ func (s *server) addReader() {
 	s.running.Go(s.read)
 }
 
+// takeUp has the requests handled that a former process had in hand: the kernel
+// sends them again, or they are in their slots.
+func (s *server) takeUp() error {
+	if s.memory.Resends() {
+		// FUSE_NOTIFY_RESEND, include/uapi/linux/fuse.h
+		message := []byte{16, 0, 0, 0, 7, 0, 0, 0, 15: 0}
+		if err := s.conn.Write(message); err != nil {
+			return fmt.Errorf("have requests sent again: %w", err)
+		}
+		for _, r := range s.memory.InHand() {
+			s.memory.Drop(r.Slot)
+		}
+		return nil
+	}
+	out := make([]byte, device.RequestSize)
+	for _, r := range s.memory.InHand() {
+		s.replay(r, out)
+	}
+	s.fs.forgetOutcomes()
+	return nil
+}
+
+// replay handles a request that is in a slot.
+func (s *server) replay(r shm.Request, out []byte) {
+	h := s.slots.hold(r.Slot)
+	in := h.slot.Buffer()[:r.Length]
+	unique := binary.LittleEndian.Uint64(in[8:]) &^ shm.Resent
+	binary.LittleEndian.PutUint64(in[8:], unique|shm.Resent)
+	h.request = h.slot.Begin(r.Length)
+	if h.request.Opcode != opcodeInterrupt {
+		if n := s.handle(h, out); n > 0 {
+			binary.LittleEndian.PutUint64(out[8:], unique)
+			s.reply(h, out[:n])
+		}
+	}
+	h.slot.End()
+}
+
+// opcodeInterrupt is the opcode of INTERRUPT.
+const opcodeInterrupt = 36
+
+// noteFresh notes that no more requests will be resent: those come first.
+func (s *server) noteFresh(h *hand) {
+	const forget, batchForget = 2, 42
+	op := h.request.Opcode
+	if s.fresh.Load() == 0 && !h.request.Resent && op != forget && op != opcodeInterrupt && op != batchForget {
+		s.fresh.Store(s.memory.Now())
+	}
+}
+
+// resendsAreOver reports whether no request can come any more that a former
+// process had in hand. A reader may be late by some time.
+func (s *server) resendsAreOver(late time.Duration) bool {
+	at := s.fresh.Load()
+	if at == 0 || s.memory.Now()-at < int64(late) {
+		return false
+	}
+	for _, r := range s.memory.InHand() {
+		if r.Resent {
+			return false
+		}
+	}
+	return true
+}
+
 // stop takes no more requests and returns when those in hand are answered.
 func (s *server) stop() {
 	s.conn.Stop()
@@ -110,6 +180,7 @@ func (s *server) read() {
 			s.careful.Lock() // what waits for it is not in hand
 		}
 		h.request = h.slot.Begin(n)
+		s.noteFresh(h)
 		if waits(h) {
 			h.inline = false
 			s.running.Go(func() { s.job(h) })
@@ -131,12 +202,7 @@ var replies = sync.Pool{New: func() any { return new([replySize]byte) }}
 
 // answer handles a request and sends the reply.
 func (s *server) answer(h *hand, out []byte) {
-	in := h.slot.Buffer()[:h.request.Length]
-	n, st := s.proto.HandleRequest([][]byte{in}, [][]byte{out})
-	if !st.Ok() {
-		n = refusal(out, binary.LittleEndian.Uint64(in[8:]), syscall.EIO)
-	}
-	if n > 0 {
+	if n := s.handle(h, out); n > 0 {
 		s.reply(h, out[:n])
 	}
 	h.slot.End()
@@ -144,6 +210,16 @@ func (s *server) answer(h *hand, out []byte) {
 		s.careful.Unlock()
 	}
 	s.slots.give(h)
+}
+
+// handle makes the reply to a request, of n bytes.
+func (s *server) handle(h *hand, out []byte) (n int) {
+	in := h.slot.Buffer()[:h.request.Length]
+	n, st := s.proto.HandleRequest([][]byte{in}, [][]byte{out})
+	if !st.Ok() {
+		return refusal(out, binary.LittleEndian.Uint64(in[8:]), syscall.EIO)
+	}
+	return n
 }
 
 // refusal makes a reply that is an error.

@@ -73,6 +73,19 @@ func (p *slotPool) takeFree() *hand {
 	}
 }
 
+// hold returns a certain slot, which take hands out later.
+func (p *slotPool) hold(i int) *hand {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for j := int(p.most.Load()); j <= i; j++ {
+		h := &hand{index: j, slot: p.memory.Slot(j)}
+		p.all[j].Store(h)
+		p.free = append(p.free, h)
+		p.most.Store(int64(j) + 1)
+	}
+	return p.all[i].Load()
+}
+
 // give returns a slot.
 func (p *slotPool) give(h *hand) {
 	p.mu.Lock()

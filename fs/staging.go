@@ -74,12 +74,19 @@ const pieceSize = 1 << 20
 // time.
 const maxLarge = 2
 
-// stageNew makes what is new durable, and is the ticket for the file's place.
-func (fs *FS) stageNew(unique uint64, f *file) error {
+// stageNew makes what is new durable, and is the ticket for the file's place, for a
+// close or for something else.
+func (fs *FS) stageNew(unique uint64, f *file, closes bool) error {
 	return fs.patiently(unique, func() error {
 		f.mu.Lock()
-		defer f.mu.Unlock()
-		return fs.stageLocked(f)
+		defer fs.unlock(f)
+		if err := fs.stageLocked(f); err != nil {
+			return err
+		}
+		if f.answers = unique; closes {
+			f.flushed = fs.now().UnixNano()
+		}
+		return nil
 	})
 }
 
@@ -91,6 +98,7 @@ func (fs *FS) stageLocked(f *file) error {
 	if f.held {
 		return fs.stageRaw(f)
 	}
+	fs.findStaged(f)
 	if err := fs.settle(f); err != nil {
 		return err
 	}
@@ -116,13 +124,14 @@ func (fs *FS) stageDecoded(f *file) error {
 	if err != nil {
 		return err
 	}
-	f.staged, f.dirty = next, false
+	// With nothing in it, it is not stored.
+	f.staged, f.dirty, f.put = next, false, f.put || f.stage.Len() > 0
 	return nil
 }
 
 func (fs *FS) needStage(f *file) {
 	if f.stage == nil {
-		f.stage = f.route.queue.NewStage(queue.NewFileID(), queue.StageInfo{File: f.label, UID: f.uid, Held: f.held})
+		f.stage = f.route.queue.NewStage(f.stageID, queue.StageInfo{File: f.label, UID: f.uid, Held: f.held})
 		if f.held {
 			f.stage.SetInfo(f.label, true) // so that an empty one is stored, too
 		}
@@ -205,7 +214,7 @@ func (fs *FS) finish(f *file) {
 	if !f.held && !fs.isWritten(f) {
 		fs.commit(f)
 	}
-	f.mu.Unlock()
+	fs.unlock(f)
 	fs.letGo(f)
 }
 
@@ -220,7 +229,7 @@ func (fs *FS) isWritten(f *file) bool {
 // be staged.
 func (fs *FS) letGo(f *file) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer fs.unlock(f)
 	fs.mu.Lock()
 	handles := f.handles
 	fs.mu.Unlock()

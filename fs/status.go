@@ -38,7 +38,6 @@ type statusTree struct {
 	scans            atomic.Uint64 // for names that were not remembered
 
 	mu        sync.Mutex
-	taken     uint64                    // snapshots so far
 	snapshots map[uint64]*snapshot      // by node, of flat files
 	opened    map[uint64]*snapshot      // by handle
 	dirs      map[uint64]*statusListing // by handle

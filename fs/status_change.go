@@ -23,9 +23,16 @@ func (t *statusTree) unlink(in *fuse.InHeader, name string) fuse.Status {
 	if err := t.mayUse(dir, &in.Caller); err != nil {
 		return t.fs.status(err)
 	}
-	return t.fs.status(t.fs.patiently(in.Unique, func() error {
+	if _, done := t.fs.doneBefore(in); done {
+		return fuse.OK
+	}
+	err := t.fs.patiently(in.Unique, func() error {
 		return t.replace(dir, name, func(statusID, queue.Entry) ([]queue.Message, error) { return nil, nil })
-	}))
+	})
+	if err == nil {
+		t.fs.carriedOut(in.Unique, 0)
+	}
+	return t.fs.status(unlessResent(in, err))
 }
 
 // rename makes a message ready that is moved out of the tree into a directory of
@@ -47,6 +54,9 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 	if err != nil {
 		return t.fs.status(err)
 	}
+	if _, done := t.fs.doneBefore(&in.InHeader); done {
+		return fuse.OK
+	}
 	err = t.fs.patiently(in.Unique, func() error {
 		return t.replace(dir, oldName, func(id statusID, e queue.Entry) ([]queue.Message, error) {
 			if route.queue != t.routes[id.route] {
@@ -59,8 +69,9 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 	})
 	if err == nil {
 		t.leaveName(in, to, newName)
+		t.fs.carriedOut(in.Unique, 0)
 	}
-	return t.fs.status(err)
+	return t.fs.status(unlessResent(&in.InHeader, err))
 }
 
 // target is the directory of the mount to which something is moved.
@@ -87,7 +98,7 @@ func (t *statusTree) leaveName(in *fuse.RenameIn, to *dir, name string) {
 	if to.nodes[key] != nil {
 		return
 	}
-	n := fs.newNodeLocked(fs.nextNode.Add(1), to, key, &fuse.Attr{Mode: 0o400, Owner: in.Owner})
+	n := fs.newNodeLocked(fs.newID(), to, key, &fuse.Attr{Mode: 0o400, Owner: in.Owner})
 	fs.nameLocked(n, to, key)
 	fs.graceLocked(n, process)
 	fs.dropIfEndedLocked(n)

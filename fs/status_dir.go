@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/fs/shm"
 )
 
 // pager returns the next entries of a directory, for a request; none at the end.
@@ -35,13 +37,18 @@ func (t *statusTree) openDir(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if begin == nil {
 		return fuse.ENOTDIR
 	}
+	out.Fh = in.Unique &^ shm.Resent
+	t.keepListing(out.Fh, id, begin)
+	return fuse.OK
+}
+
+func (t *statusTree) keepListing(fh uint64, id statusID, begin func() pager) *statusListing {
 	d := &statusListing{id: id, begin: begin}
 	d.rewind()
-	out.Fh = in.Unique
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dirs[out.Fh] = d
-	return fuse.OK
+	t.dirs[fh] = d
+	return d
 }
 
 // lister returns what begins a listing of a directory.
@@ -77,7 +84,13 @@ func (t *statusTree) readDir(in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Statu
 	d := t.dirs[in.Fh]
 	t.mu.Unlock()
 	if d == nil {
-		return fuse.EBADF
+		id := parseStatusID(in.NodeId)
+		begin := t.lister(id)
+		if begin == nil || !t.fs.tookOver {
+			return fuse.EBADF
+		}
+		// It was opened before this process took over, and is listed anew.
+		d = t.keepListing(in.Fh, id, begin)
 	}
 	return t.fs.status(d.read(in, out.AddDirEntry))
 }

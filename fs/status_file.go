@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/fs/shm"
 )
 
 // snapshot is one moment of a file of the tree.
@@ -41,8 +43,7 @@ func (t *statusTree) findFlat(name string) (statusEntry, error) {
 			content := f.Content()
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.taken++
-			id := statusID{kind: kindFlat, route: uint16(i), number: t.taken}
+			id := statusID{kind: kindFlat, route: uint16(i), number: t.fs.memory.NextSnapshot() % maxNumber}
 			s := t.snapshot(id, content, time.Now())
 			t.snapshots[id.node()] = s
 			return s.entry(id), nil
@@ -52,13 +53,30 @@ func (t *statusTree) findFlat(name string) (statusEntry, error) {
 }
 
 func (t *statusTree) flatEntry(id statusID) (statusEntry, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.snapshots[id.node()]
-	if s == nil {
-		return statusEntry{}, syscall.ENOENT
+	s, err := t.flatSnapshot(id)
+	if err != nil {
+		return statusEntry{}, err
 	}
 	return s.entry(id), nil
+}
+
+// flatSnapshot returns the snapshot of a flat file. One that a former process has
+// taken is taken anew.
+func (t *statusTree) flatSnapshot(id statusID) (*snapshot, error) {
+	t.mu.Lock()
+	s := t.snapshots[id.node()]
+	t.mu.Unlock()
+	switch {
+	case s != nil:
+		return s, nil
+	case int(id.route) >= len(t.files) || !t.fs.tookOver:
+		return nil, syscall.ENOENT
+	}
+	s = t.snapshot(id, t.flat(id).Content(), time.Now())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.snapshots[id.node()] = s
+	return s, nil
 }
 
 // forget drops the snapshot of a flat file. Other nodes have none.
@@ -83,7 +101,7 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if err != nil {
 		return t.fs.status(err)
 	}
-	out.Fh = in.Unique
+	out.Fh = in.Unique &^ shm.Resent
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opened[out.Fh] = s
@@ -100,12 +118,7 @@ func (t *statusTree) load(id statusID) (*snapshot, error) {
 	case id.isMessage():
 		return t.moment(id)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.snapshots[id.node()]; s != nil {
-		return s, nil
-	}
-	return nil, syscall.ENOENT
+	return t.flatSnapshot(id)
 }
 
 // openFile is what a handle reads; nil for a handle of a directory.
@@ -118,9 +131,28 @@ func (t *statusTree) openFile(fh uint64) *snapshot {
 func (t *statusTree) read(in *fuse.ReadIn, n int) (fuse.ReadResult, fuse.Status) {
 	s := t.openFile(in.Fh)
 	if s == nil {
-		return nil, fuse.EBADF
+		var err error
+		if s, err = t.reopen(in); err != nil {
+			return nil, t.fs.status(err)
+		}
 	}
 	return fuse.ReadResultData(part(s.content, in.Offset, n)), fuse.OK
+}
+
+// reopen opens a file again that was opened before this process took over.
+func (t *statusTree) reopen(in *fuse.ReadIn) (*snapshot, error) {
+	if !t.fs.tookOver {
+		return nil, syscall.EBADF
+	}
+	id := parseStatusID(in.NodeId)
+	s, err := patient(t.fs, in.Unique, func() (*snapshot, error) { return t.load(id) })
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.opened[in.Fh] = s
+	return s, nil
 }
 
 // release ends a handle of a file or of a directory.

@@ -31,6 +31,9 @@ func (fs *FS) tendNames() {
 	fs.stale = nil
 	fs.mu.Unlock()
 	fs.pruneNodes(stale)
+	if s := fs.server.Load(); s != nil && s.resendsAreOver(outcomesLast) {
+		fs.forgetOutcomes()
+	}
 }
 
 // tendFiles commits what lingers, and sets aside what waits for a rename for too

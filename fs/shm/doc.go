@@ -33,10 +33,11 @@
 //	56  epoch        counts the connections that this memory was used for
 //	64  flags        1: the kernel resends requests; 2: one request at a time
 //	72  committed    the last transaction that counts
-//	80  nodes        no node id from here on was ever given out
+//	80  nodes        how many node ids were given out
 //	88  starts       counts the workers
 //	96  init length
 //	104 init         the INIT message, 256 bytes at most
+//	360 snapshots    how many numbers of snapshots were given out
 //
 // A slot:
 //

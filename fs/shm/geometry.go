@@ -35,6 +35,7 @@ const (
 	atStarts     = 88
 	atInitLength = 96
 	atInit       = 104
+	atSnapshots  = 360
 	maxInit      = 256
 )
 

@@ -189,6 +189,12 @@ func (m *Memory) setFlag(flag uint64, on bool) {
 	}
 }
 
+// NextNode returns a number that was never given out before, from 1 on.
+func (m *Memory) NextNode() uint64 { return m.word(atNodes).Add(1) }
+
+// NextSnapshot is NextNode for another sequence.
+func (m *Memory) NextSnapshot() uint64 { return m.word(atSnapshots).Add(1) }
+
 // CountStart counts a worker that starts, and returns how many have.
 func (m *Memory) CountStart() uint64 { return m.word(atStarts).Add(1) }
 
