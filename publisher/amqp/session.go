@@ -93,9 +93,12 @@ func (s *Session) start() { go s.run() }
 func (s *Session) run() {
 	defer close(s.done)
 	s.pump.listen()
+	byItself := !s.isClosing() // a Close from now on takes nothing of its reason
 	// After an exception of the channel the connection is still there.
 	s.hangUp(func() {})
-	s.setErr(<-s.ended)
+	if end := <-s.ended; byItself || end != nil && end.Server {
+		s.setErr(end)
+	}
 	unknown := s.pump.finish()
 	s.hung.Store(s.Blocked() != "" || unknown > 0 && s.Err() == nil)
 	close(s.verdicts)
@@ -174,10 +177,15 @@ func (s *Session) setErr(end *amqp091.Error) {
 	case end != nil:
 		err = end
 	}
+	s.err = fmt.Errorf("session with %s ended: %w", s.address, endFault(err, s.vhost))
+}
+
+func (s *Session) isClosing() bool {
 	select {
 	case <-s.closing:
+		return true
 	default:
-		s.err = fmt.Errorf("session with %s ended: %w", s.address, endFault(err, s.vhost))
+		return false
 	}
 }
 
