@@ -164,6 +164,9 @@ func (d *dialer) authentication() (amqp091.Authentication, error) {
 	return &amqp091.PlainAuth{Username: c.User, Password: c.Password}, nil
 }
 
+// heartbeatsMissed is how many the library waits for.
+const heartbeatsMissed = 3
+
 func (d *dialer) dialWire(ctx context.Context) (net.Conn, error) {
 	d.step = StepConnect
 	nd := net.Dialer{Control: func(string, string, syscall.RawConn) error {
@@ -174,7 +177,7 @@ func (d *dialer) dialWire(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, wireFault(err)
 	}
-	d.wire = &wire{Conn: conn, timeout: d.opts.WriteTimeout}
+	d.wire = &wire{Conn: conn, timeout: d.opts.WriteTimeout, silence: heartbeatsMissed * d.opts.Heartbeat}
 	d.stop = context.AfterFunc(ctx, func() { conn.Close() })
 	if d.uri.Scheme == "amqps" {
 		d.step = StepTLS

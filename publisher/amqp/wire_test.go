@@ -61,3 +61,34 @@ func TestWire_Patient(t *testing.T) {
 	}
 	w.Close()
 }
+
+// TestWire_PatientReader: while a write waits with patience nobody moves the
+// deadline of reading, and only a broker that has said nothing for too long is
+// taken for gone.
+func TestWire_PatientReader(t *testing.T) {
+	for name, c := range map[string]struct {
+		patient bool
+		silence time.Duration
+		want    error
+	}{
+		"Patient":    {true, time.Minute, nil},
+		"NotBlocked": {false, time.Minute, os.ErrDeadlineExceeded},
+		"Silent":     {true, time.Millisecond, os.ErrDeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := net.Pipe()
+			w := &wire{Conn: here, timeout: time.Minute, silence: c.silence, lastRead: time.Now()}
+			defer w.Close()
+			w.patient.Store(c.patient)
+			if err := w.SetReadDeadline(time.Now().Add(5 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			late := time.AfterFunc(100*time.Millisecond, func() { there.Write([]byte("x")) })
+			defer late.Stop()
+			defer there.Close()
+			if _, err := w.Read(make([]byte, 1)); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
