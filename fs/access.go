@@ -124,7 +124,7 @@ func (t *statusTree) isPublic(id statusID) bool {
 // isOperator reports whether a caller is root, the user who runs the daemon and
 // could do as much with the store, or in the group of the operators.
 func (t *statusTree) isOperator(c *fuse.Caller) bool {
-	return c.Uid == 0 || c.Uid == uint32(os.Geteuid()) || t.fs.opts.StatusGroup != 0 && inGroup(c, t.fs.opts.StatusGroup)
+	return c.Uid == 0 || c.Uid == uint32(os.Geteuid()) || t.fs.tuned.Load().StatusGroup != 0 && inGroup(c, t.fs.tuned.Load().StatusGroup)
 }
 
 // statusMode is the mode of a node, as ls shows it.

@@ -212,7 +212,7 @@ func (fs *FS) Access(_ <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 // StatFs shows the store, as df prints it.
 func (fs *FS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	const block = 4096
-	space, files := fs.opts.Route.Space(), uint64(fs.usage.files)
+	space, files := fs.opts.Route.Space(), uint64(fs.tuned.Load().OpenLimit)
 	*out = fuse.StatfsOut{
 		Bsize: block, Frsize: block, NameLen: maxName,
 		Blocks: (space.Used + space.Free) / block, Bfree: space.Free / block, Bavail: space.Free / block,

@@ -131,9 +131,9 @@ func (f *file) end() int64 { return f.base + int64(len(f.buf)) }
 // limit is how many bytes the file may have that are not committed.
 func (fs *FS) limit(f *file) int64 {
 	if f.route.format.Whole() {
-		return min(fs.opts.FileLimit, fs.opts.MessageLimit)
+		return min(fs.tuned.Load().FileLimit, fs.tuned.Load().MessageLimit)
 	}
-	return fs.opts.FileLimit
+	return fs.tuned.Load().FileLimit
 }
 
 // chunk is what a WRITE brings.

@@ -59,6 +59,7 @@ type FS struct {
 	unknown  atomic.Uint64
 	errors   atomic.Uint64
 	panics   atomic.Uint64
+	tuned    atomic.Pointer[Options] // for what Tune can change
 	refused  [len(refusals)]atomic.Uint64
 	took     operations
 
@@ -139,6 +140,7 @@ func New(opts Options) (*FS, error) {
 		large:         make(chan struct{}, maxLarge),
 	}
 	fs.mu.fs = fs
+	fs.tuned.Store(&opts)
 	fs.usage = usage{
 		files: opts.OpenLimit, bytes: opts.BufferLimit, share: opts.UserShare, users: map[uint32]holding{},
 	}

@@ -259,7 +259,7 @@ func (fs *FS) unholdLocked(n *node) {
 // takeAbandoned takes their names from held files that nobody has open and that
 // nothing has happened to for too long.
 func (fs *FS) takeAbandoned() []*file {
-	before := fs.now().Add(-fs.opts.HeldFor).UnixNano()
+	before := fs.now().Add(-fs.tuned.Load().HeldFor).UnixNano()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var files []*file

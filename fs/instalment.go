@@ -58,7 +58,7 @@ func (fs *FS) settle(f *file) error {
 // FLUSH, fsync or instalment.
 func (fs *FS) lingering() []*file {
 	now := fs.now()
-	quiet, oldest := now.Add(-fs.opts.Linger).UnixNano(), now.Add(-maxQuiet*fs.opts.Linger).UnixNano()
+	quiet, oldest := now.Add(-fs.tuned.Load().Linger).UnixNano(), now.Add(-maxQuiet*fs.tuned.Load().Linger).UnixNano()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var files []*file

@@ -21,7 +21,7 @@ func (fs *FS) patiently(unique uint64, f func() error) error {
 		}()
 		err = f()
 	}()
-	timer := time.NewTimer(fs.opts.StoreTimeout)
+	timer := time.NewTimer(fs.tuned.Load().StoreTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-done:
@@ -60,7 +60,7 @@ func (fs *FS) lock(unique uint64, f *file) bool {
 		return true
 	}
 	defer fs.waiting(unique)()
-	return f.mu.lockWithin(fs.opts.StoreTimeout)
+	return f.mu.lockWithin(fs.tuned.Load().StoreTimeout)
 }
 
 // lock is a mutex that one can stop waiting for.

@@ -121,7 +121,7 @@ func (t *statusTree) directory(id statusID) statusEntry {
 	e := statusEntry{id: id, keep: dirTimeout}
 	e.attr = fuse.Attr{Ino: id.ino(), Mode: t.statusMode(id), Nlink: 2, Blksize: 4096}
 	if !t.isPublic(id) {
-		e.attr.Gid = t.fs.opts.StatusGroup
+		e.attr.Gid = t.fs.tuned.Load().StatusGroup
 	}
 	if id.kind == kindUserDir {
 		e.attr.Uid, e.keep = uint32(id.number), 0

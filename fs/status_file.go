@@ -23,7 +23,7 @@ func (t *statusTree) snapshot(id statusID, content []byte, at time.Time) *snapsh
 		Mode: t.statusMode(id), Nlink: 1,
 	}}
 	if !t.isPublic(id) {
-		s.attr.Gid = t.fs.opts.StatusGroup
+		s.attr.Gid = t.fs.tuned.Load().StatusGroup
 	}
 	s.attr.SetTimes(&at, &at, &at)
 	return s

@@ -10,10 +10,10 @@ import (
 // usage counts what users hold in this process, and bounds it: what one user
 // holds is not there for the others.
 type usage struct {
+	mu           sync.Mutex
 	files, bytes int64   // what all may hold
 	share        float64 // the part of it that one user may, root apart
 
-	mu    sync.Mutex
 	all   holding
 	users map[uint32]holding
 }

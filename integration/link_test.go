@@ -22,6 +22,7 @@ type linkJSON struct {
 	LastCause     string `json:"last_cause"`
 	LastAdvice    string `json:"last_advice"`
 	RefusedTotal  uint64 `json:"refused_total"`
+	RequeuedTotal uint64 `json:"requeued_total"`
 	ExpiredTotal  uint64 `json:"expired_total"`
 	ReturnedTotal uint64 `json:"returned_total"`
 	ServerExpiry  int64  `json:"tls_server_expiry_timestamp_seconds"`

@@ -15,6 +15,7 @@ type control struct {
 	paused  bool
 	resumed chan struct{}      // closed by Resume; nil while not paused
 	stop    context.CancelFunc // of the work under way; nil while there is none
+	next    *Options           // of a Reconfigure that has not begun
 }
 
 // Pause stops publishing until Resume: what is in flight has StopTimeout to be
@@ -52,6 +53,9 @@ func (p *Publisher) Resume() {
 // confirmed, the rest is ready again. Abort makes a hard stop of it.
 func (p *Publisher) Run(ctx context.Context) error {
 	for {
+		if !p.control.isHeld() {
+			p.adopt()
+		}
 		working, stop, resumed := p.control.begin(ctx)
 		if working == nil {
 			select {
@@ -78,6 +82,9 @@ func (c *control) begin(ctx context.Context) (context.Context, context.CancelFun
 	if c.paused {
 		return nil, nil, c.resumed
 	}
+	if c.next != nil { // since adopt
+		return nil, nil, closed
+	}
 	working, stop := context.WithCancel(ctx)
 	c.stop = stop
 	return working, stop, nil
@@ -88,6 +95,13 @@ func (c *control) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stop = nil
+}
+
+// isHeld reports whether an operator has the publisher paused.
+func (c *control) isHeld() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused
 }
 
 // isPaused reports whether an operator has the publisher paused, and nothing is

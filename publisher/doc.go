@@ -36,6 +36,8 @@
 //     outage. Proven by TestPace.
 //   - P10: a message that is too old is not sent, and is counted.
 //     Proven by TestPublisher_Expired.
+//   - P11: other options take over without a loss, a repeat at a healthy broker or
+//     a change of the order. Proven by TestPublisher_Reconfigure.
 //
 // What each answer of a broker leads to stands in policies, and nowhere else.
 //

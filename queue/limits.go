@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -51,6 +52,23 @@ func (l *Limits) ensureDefaults(total uint64) {
 	if l.Ballast == 0 {
 		l.Ballast = small
 	}
+}
+
+// SetLimits changes what the queue takes from now on: Bytes, Messages and
+// UserShare. What is kept free stays as it was.
+func (q *Queue) SetLimits(l Limits) {
+	l.ensureDefaults(q.totalDisk())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limits.Bytes, q.limits.Messages, q.limits.UserShare = l.Bytes, l.Messages, l.UserShare
+}
+
+// totalDisk is the size of the file system, in bytes.
+func (q *Queue) totalDisk() uint64 {
+	if u, err := q.opts.FS.GetDiskUsage(q.dir); err == nil {
+		return u.TotalBytes
+	}
+	return math.MaxUint64
 }
 
 // Space is how much a queue holds and may still take, in bytes.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -107,12 +106,8 @@ func (q *Queue) open(exists bool) (err error) {
 
 // setLimits fills in the limits that depend on the file system.
 func (q *Queue) setLimits() {
-	total := uint64(math.MaxUint64)
-	if u, err := q.opts.FS.GetDiskUsage(q.dir); err == nil {
-		total = u.TotalBytes
-	}
 	q.limits = q.opts.Limits
-	q.limits.ensureDefaults(total)
+	q.limits.ensureDefaults(q.totalDisk())
 }
 
 func (q *Queue) database() string { return q.opts.FS.PathJoin(q.dir, databaseDir) }

@@ -13,14 +13,12 @@ import (
 )
 
 // publisherOptions are those of the route of the mount's root.
-func (d *daemon) publisherOptions() publisher.Options {
-	f := d.flags
-	d.brokers = amqp.NewBrokers(f.brokerOptions()...)
+func (d *daemon) publisherOptions(f *mountCommand, brokers *amqp.Brokers) publisher.Options {
 	if f.TLSSkipVerify {
 		d.log.Warn("--tls-skip-verify: anybody may stand in the broker's place, and get its password")
 	}
 	return publisher.Options{
-		Route: d.route, Dial: d.dial, Exchange: f.Exchange, Allowed: f.AllowExchange,
+		Route: d.route, Dial: d.dialer(f, brokers), Exchange: f.Exchange, Allowed: f.AllowExchange,
 		Split: f.ExchangeSplit, SplitCode: ingest.SplitCode,
 		TopicPrefix: f.TopicPrefix, Topic: f.Topic, Window: f.Window, Rate: f.Rate,
 		ConfirmTimeout: f.ConfirmTimeout, BlockedTimeout: f.BlockedTimeout,
@@ -30,12 +28,14 @@ func (d *daemon) publisherOptions() publisher.Options {
 	}
 }
 
-// dial opens a session with a broker.
-func (d *daemon) dial(ctx context.Context) (publisher.Session, error) {
-	if d.flags.prints() {
-		return newStdoutSession(d.stdout, d.flags.Window), nil
+// dialer is what opens a session with a broker.
+func (d *daemon) dialer(f *mountCommand, brokers *amqp.Brokers) func(context.Context) (publisher.Session, error) {
+	return func(ctx context.Context) (publisher.Session, error) {
+		if f.prints() {
+			return newStdoutSession(d.stdout, f.Window), nil
+		}
+		return brokers.Dial(ctx)
 	}
-	return d.brokers.Dial(ctx)
 }
 
 // brokerOptions are the settings of a session with each of the brokers.

@@ -76,17 +76,18 @@ func settingsIn(path string, root *yaml.Node) (settings []setting, err error) {
 	return settings, err
 }
 
-// yamlError says it in the way of compilers. What the library names a line may
-// be followed by what is wrong, but never by a value.
+// yamlError says it in the way of compilers. The library's words are about the
+// form, and never hold a value, except the name of an anchor.
 func yamlError(path string, err error) error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(text, "line "); ok {
-		if line, what, ok := strings.Cut(rest, ": "); ok {
-			return fmt.Errorf("%s:%s: no YAML: %s", path, line, what)
-		}
+	line, what := "1", strings.TrimPrefix(err.Error(), "yaml: ") // it leaves out the first line's number
+	if rest, ok := strings.CutPrefix(what, "line "); ok {
+		line, what, _ = strings.Cut(rest, ": ")
 	}
-	if strings.HasPrefix(text, "unknown anchor") {
-		text = "a value that begins with * must be quoted"
+	switch {
+	case strings.HasPrefix(what, "unknown anchor"):
+		return fmt.Errorf("%s: no YAML: a value that begins with * must be quoted", path)
+	case strings.HasPrefix(what, "mapping values"):
+		what = `a value with a colon in it must be quoted, such as "stdout:"`
 	}
-	return fmt.Errorf("%s: no YAML: %s", path, text)
+	return fmt.Errorf("%s:%s: no YAML: %s", path, line, what)
 }

@@ -85,6 +85,7 @@ func TestConfig_Refused(t *testing.T) {
 		{"window: *s3cret", `main.yaml: no YAML: a value that begins with * must be quoted`},
 		{"window: 5\n---\nwindow: 6", `main.yaml: want one document`},
 		{"\tlinger: 5s", `no YAML: `},
+		{"topic: stdout:", `main.yaml:5: no YAML: a value with a colon in it must be quoted`},
 	} {
 		dir := configDir(t, nil)
 		if err := os.WriteFile(filepath.Join(dir, "main.yaml"), []byte(goodFile(dir, tt.line+"\n")), 0o600); err != nil {

@@ -27,7 +27,15 @@ const defaultRoute = "default"
 
 // daemon is a mounted spool.
 type daemon struct {
-	flags   *mountCommand
+	flags  *mountCommand // of the start; config has what is in force
+	args   []string      // the command line, for a reload
+	live   atomic.Pointer[live]
+	level  *slog.LevelVar
+	format *liveFormat
+
+	// configError is what was wrong at the last reload.
+	configError atomic.Pointer[string]
+
 	log     *slog.Logger
 	stdout  io.Writer
 	started time.Time
@@ -48,7 +56,6 @@ type daemon struct {
 	queue     *queue.Queue
 	stages    []*queue.Stage // that the last run has left
 	route     *queue.Route
-	brokers   *amqp.Brokers
 	publisher *publisher.Publisher
 	fs        *fs.FS
 	sweeping  atomic.Pointer[sweep] // what empties the directory below the mount
@@ -56,8 +63,16 @@ type daemon struct {
 
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
-	d := &daemon{flags: c, stdout: env.stdout, started: time.Now(), events: &events{}, limit: newLogLimit(), worker: env.worker, manager: env.manager}
-	d.log = newLogger(logOptions{c.LogLevel, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}, env.stderr, d.events, d.limit)
+	d := &daemon{
+		flags: c, args: env.args, level: &slog.LevelVar{}, format: &liveFormat{}, stdout: env.stdout, started: time.Now(),
+		events: &events{}, limit: newLogLimit(), worker: env.worker, manager: env.manager,
+	}
+	d.live.Store(&live{c, amqp.NewBrokers(c.brokerOptions()...)})
+	setLevel(d.level, c.LogLevel)
+	d.log = newLogger(logOptions{d.level, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}, env.stderr, d.events, d.limit)
+	if err := d.format.set(&c.routeFlags); err != nil {
+		return nil, withCode(exitConfig, err)
+	}
 	if warning, err := c.checkStorePlace(); err != nil {
 		return nil, c.origins.placed(err)
 	} else if warning != "" {
@@ -134,33 +149,15 @@ func inUse(store string, err error) error {
 }
 
 func (d *daemon) makeParts() (err error) {
-	d.publisher, err = publisher.New(d.publisherOptions())
+	d.publisher, err = publisher.New(d.publisherOptions(d.flags, d.live.Load().brokers))
 	if err != nil {
 		return err
 	}
-	format, err := d.flags.decoder()
-	if err != nil {
-		return err
-	}
-	d.fs, err = fs.New(fs.Options{
-		Memory:       d.memory(),
-		Route:        d.route,
-		Format:       format,
-		Host:         hostName(),
-		UserName:     d.flags.userNames(format),
-		Provenance:   d.flags.Provenance,
-		FileLimit:    int64(d.flags.FileLimit),
-		MessageLimit: int64(d.flags.MessageLimit),
-		BufferLimit:  int64(d.flags.BufferLimit),
-		OpenLimit:    d.flags.OpenLimit,
-		UserShare:    d.flags.UserShare,
-		Linger:       d.flags.Linger,
-		HeldFor:      d.flags.HeldFor,
-		StoreTimeout: d.flags.StoreTimeout,
-		Status:       d.statusFiles(), Logger: d.log,
-		StatusGroup: d.flags.statusGroup,
-		Commands:    d.commands(),
-	})
+	opts := d.fsOptions(d.flags)
+	opts.Memory, opts.Route, opts.Format, opts.Logger = d.memory(), d.route, d.format, d.log
+	opts.Host, opts.UserName, opts.Provenance = hostName(), d.format.userName, d.flags.Provenance
+	opts.Status, opts.Commands = d.statusFiles(), d.commands()
+	d.fs, err = fs.New(opts)
 	return err
 }
 
@@ -193,6 +190,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return errors.Join(withCode(exitCannot, err), <-published)
 	}
 	d.monitor.enter(phaseServing)
+	defer d.reloadOnHangup()()
 	sweep.goOn()
 	d.ready()
 	select {
@@ -282,12 +280,12 @@ func (d *daemon) ready() {
 // drain takes no new files, lets open ones finish, and sends what the broker
 // takes, each within its limit.
 func (d *daemon) drain() {
-	ctx, cancel := context.WithTimeout(context.Background(), d.flags.StopFiles)
+	ctx, cancel := context.WithTimeout(context.Background(), d.config().StopFiles)
 	defer cancel()
 	if err := d.fs.Drain(ctx); err != nil {
 		d.log.Warn("files stay open; what was flushed of them is safe", "error", err)
 	}
-	deadline := time.Now().Add(d.flags.StopSend)
+	deadline := time.Now().Add(d.config().StopSend)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for ; time.Now().Before(deadline); <-ticker.C {

@@ -54,6 +54,10 @@ func healthOf(s status, seen observed, now time.Time) health {
 	h.judgeIntake(s.FS, seen)
 	h.judgeBroker(s.Publisher)
 	h.judgeLeftovers(s, now)
+	if s.ConfigError != "" {
+		h.add(levelWarning, "config", "the last reload has failed, and the configuration before it is in force: "+s.ConfigError,
+			"correct it, see what \"spoolfs check\" says, and send SIGHUP again")
+	}
 	return h
 }
 

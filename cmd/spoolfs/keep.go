@@ -72,12 +72,10 @@ func (c *mountCommand) keep(env *environment) error {
 
 // keeperLog is the log of a keeper, which says little, and all of it counts.
 func (c *mountCommand) keeperLog(env *environment) *slog.Logger {
-	opts := logOptions{c.LogLevel, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(opts.level)); err != nil {
-		level = slog.LevelInfo // kong has checked it
-	}
-	return slog.New(opts.handler(env.stderr, level))
+	level := &slog.LevelVar{}
+	setLevel(level, c.LogLevel)
+	opts := logOptions{level, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}
+	return slog.New(opts.handler(env.stderr))
 }
 
 func (c *mountCommand) keeperOptions(env *environment, log *slog.Logger) (keeper.Options, error) {

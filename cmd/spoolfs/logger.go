@@ -11,26 +11,22 @@ import (
 
 // logOptions say what the log looks like.
 type logOptions struct {
-	level   string // least
-	format  string // text or json
-	journal bool   // with priorities, and without times, which the journal has itself
+	level   slog.Leveler // least
+	format  string       // text or json
+	journal bool         // with priorities, and without times, which the journal has itself
 }
 
 // newLogger makes the log, on w, and of the same records the events. No kind of
 // record floods them; limit knows what was left out.
 func newLogger(opts logOptions, w, events io.Writer, limit *logLimit) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(opts.level)); err != nil {
-		level = slog.LevelInfo // kong has checked it
-	}
 	return slog.New(limitHandler{limit, bothHandler{
-		opts.handler(w, level),
+		opts.handler(w),
 		slog.NewTextHandler(events, nil),
 	}})
 }
 
-func (o logOptions) handler(w io.Writer, level slog.Level) slog.Handler {
-	options := &slog.HandlerOptions{Level: level}
+func (o logOptions) handler(w io.Writer) slog.Handler {
+	options := &slog.HandlerOptions{Level: o.level}
 	if o.journal {
 		options.ReplaceAttr = withoutTime
 	}

@@ -27,20 +27,20 @@ func TestLogger_Forms(t *testing.T) {
 		log.Error("e")
 		return out.String(), string(e.text())
 	}
-	text, kept := write(logOptions{level: "info", format: "text"})
+	text, kept := write(logOptions{level: slog.LevelInfo, format: "text"})
 	if !strings.HasPrefix(text, "time=20") || !strings.Contains(text, "level=INFO msg=i route=default id=x-1\n") || strings.Count(text, "\n") != 3 {
 		t.Errorf("text is\n%s", text)
 	}
 	if strings.Count(kept, "\n") != 3 || !strings.HasPrefix(kept, "time=") {
 		t.Errorf("events are\n%s", kept)
 	}
-	text, _ = write(logOptions{level: "warn", format: "json"})
+	text, _ = write(logOptions{level: slog.LevelWarn, format: "json"})
 	var record struct{ Time, Level, Msg, Route string }
 	first, _, _ := strings.Cut(text, "\n")
 	if err := json.Unmarshal([]byte(first), &record); err != nil || record.Msg != "w" || record.Route != "default" || record.Time == "" {
 		t.Errorf("JSON is %v %+v\n%s", err, record, text)
 	}
-	text, _ = write(logOptions{level: "debug", format: "text", journal: true})
+	text, _ = write(logOptions{level: slog.LevelDebug, format: "text", journal: true})
 	want := "<7>level=DEBUG msg=d route=default\n<6>level=INFO msg=i route=default id=x-1\n" +
 		"<4>level=WARN msg=w route=default\n<3>level=ERROR msg=e route=default\n"
 	if text != want {
@@ -74,7 +74,7 @@ func TestLogLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		limit := newLogLimit()
-		log := newLogger(logOptions{level: "info", format: "text"}, &out, &events{}, limit)
+		log := newLogger(logOptions{level: slog.LevelInfo, format: "text"}, &out, &events{}, limit)
 		const seconds, each = 600, 1000
 		for range seconds {
 			for i := range each {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -129,7 +130,7 @@ func TestMonitor_HungLook(t *testing.T) {
 // quiet are summaries that nobody reads.
 func quiet() *summaries {
 	limit := newLogLimit()
-	log := newLogger(logOptions{level: "error", format: "text"}, &bytes.Buffer{}, &events{}, limit)
+	log := newLogger(logOptions{level: slog.LevelError, format: "text"}, &bytes.Buffer{}, &events{}, limit)
 	return &summaries{log: log, dropped: limit.total}
 }
 
@@ -138,7 +139,7 @@ func quiet() *summaries {
 func TestSummaries(t *testing.T) {
 	var out bytes.Buffer
 	limit := newLogLimit()
-	log := newLogger(logOptions{level: "info", format: "text"}, &out, &events{}, limit)
+	log := newLogger(logOptions{level: slog.LevelInfo, format: "text"}, &out, &events{}, limit)
 	u := &summaries{log: log, every: time.Minute, dropped: limit.total}
 	start := time.Unix(1_000_000, 0)
 	for n := range 601 {

@@ -18,6 +18,7 @@ type status struct {
 	Version       string  `json:"version"`
 	Mountpoint    string  `json:"mountpoint"`
 	UptimeSeconds float64 `json:"uptime_seconds"`
+	ConfigError   string  `json:"config_error"` // of the last reload; the configuration before it is in force
 
 	Queue     queueStatus     `json:"queue"`
 	Publisher publisherStatus `json:"publisher"`
@@ -130,7 +131,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
 		{Name: "janitor", Content: keyValues(func(s status) any { return s.Janitor })},
 		{Name: "keeper", Content: keyValues(func(s status) any { return s.Keeper })},
-		{Name: "config", Private: true, Content: func() []byte { return configLines(d.flags, d.flags.origins) }},
+		{Name: "config", Private: true, Content: func() []byte { return configLines(d.config(), d.config().origins) }},
 		// What the log says of files names them.
 		{Name: "jobs", Private: true, Content: d.jobs.text},
 		{Name: "events", Private: true, Content: d.events.text},
@@ -144,7 +145,7 @@ func (d *daemon) status() status { return d.monitor.judged(d.measure()) }
 func (d *daemon) measure() status {
 	f := d.fs.Stats()
 	s := status{
-		Version: version(), Mountpoint: d.flags.Mountpoint,
+		Version: version(), Mountpoint: d.flags.Mountpoint, ConfigError: d.configFault(),
 		UptimeSeconds: seconds(time.Since(d.started)),
 		Janitor:       d.janitorStatus(),
 		Keeper:        d.keeperStatus(),
@@ -202,9 +203,9 @@ func refusalCode(err error) string {
 }
 
 func (d *daemon) measurePublisher(to *status) {
-	s := d.publisher.Stats()
+	s, c := d.publisher.Stats(), d.config()
 	p := publisherStatus{
-		State: string(s.State), Broker: d.flags.masked(), Exchange: d.flags.Exchange,
+		State: string(s.State), Broker: c.masked(), Exchange: c.Exchange,
 		InFlight: s.InFlight, ConfirmedTotal: s.ConfirmedTotal, ReturnedTotal: s.ReturnedTotal,
 		RejectedTotal: s.RejectedTotal, InvalidTotal: s.InvalidTotal, RequeuedTotal: s.RequeuedTotal,
 		SessionsTotal: s.SessionsTotal, LastError: s.LastError,
@@ -216,7 +217,7 @@ func (d *daemon) measurePublisher(to *status) {
 	if !s.AwaySince.IsZero() {
 		p.AwaySeconds = seconds(time.Since(s.AwaySince))
 	}
-	link := d.brokers.Stats()
+	link := d.live.Load().brokers.Stats()
 	p.ConnectedTo = link.Address
 	p.TLSServerExpires, p.TLSClientExpires = timestamp(link.Expiry.Server), timestamp(link.Expiry.Client)
 	if !s.LastErrorTime.IsZero() {

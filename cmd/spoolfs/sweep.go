@@ -64,13 +64,9 @@ func (s *sweep) open() error {
 	if s.bare, err = janitor.OpenBare(mountpoint); err != nil {
 		return err
 	}
-	format, err := d.flags.decoder()
-	if err != nil {
-		return err
-	}
 	s.janitor, err = janitor.New(janitor.Options{
 		Open: s.bare.Open, Name: "below " + mountpoint, Bare: true, ID: id,
-		Route: d.route, Format: format, Host: hostName(), UserName: d.flags.userNames(format), Provenance: d.flags.Provenance,
+		Route: d.route, Format: d.format, Host: hostName(), UserName: d.format.userName, Provenance: d.flags.Provenance,
 		FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
 		Age: sweepAge, Interval: sweepInterval, Logger: d.log,
 	})
