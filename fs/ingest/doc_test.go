@@ -15,7 +15,7 @@ import (
 // or draw a random number, and to what of package time does not read the clock.
 func TestPackage_IsPure(t *testing.T) {
 	imports := []string{
-		"bytes", "crypto/md5", "crypto/sha256", "crypto/sha512", "encoding/base64", "encoding/hex", "fmt", "iter", "math",
+		"bytes", "crypto/md5", "crypto/sha256", "crypto/sha512", "encoding/base64", "encoding/hex", "fmt", "iter", "maps", "math",
 		"slices",
 		"spoolfs/queue", "strconv", "strings", "time", "unicode/utf16", "unicode/utf8",
 	}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,4 +42,25 @@ func linesOf(ms []queue.Message) string {
 		lines = append(lines, string(rune('0'+m.Line)))
 	}
 	return strings.Join(lines, " ")
+}
+
+// TestSeen_IsBounded: a file that grows for ever does not take memory for ever, and
+// what stood in it not long ago is still known.
+func TestSeen_IsBounded(t *testing.T) {
+	seen := new(Seen)
+	const n = maxSeen + maxSeen/4
+	text := func(i int) []byte { return strconv.AppendInt(nil, int64(i), 10) }
+	for i := range n {
+		if seen.repeats(text(i), i, true) {
+			t.Fatalf("line %d is taken for a repeat", i)
+		}
+	}
+	if len(seen.lines) > maxSeen {
+		t.Errorf("%d records are remembered, want at most %d", len(seen.lines), maxSeen)
+	}
+	for _, i := range []int{n - 1, n - maxSeen/2} {
+		if !seen.repeats(text(i), n, true) {
+			t.Errorf("line %d is forgotten", i)
+		}
+	}
 }
