@@ -11,6 +11,7 @@ type cli struct {
 	Status statusCommand `cmd:"" group:"see" help:"Show the state of a mounted spool."`
 	Check  checkCommand  `cmd:"" group:"see" help:"Check configuration, store, mountpoint and broker, and say what to do."`
 	Wait   waitCommand   `cmd:"" group:"see" help:"Wait until a spool is empty."`
+	Fsck   fsckCommand   `cmd:"" group:"see" help:"Verify a store that nobody serves."`
 
 	Dead    messagesCommand `cmd:"" group:"steer" set:"what=dead letters" help:"Dead letters: what is no message, or can never be sent."`
 	Pending messagesCommand `cmd:"" group:"steer" set:"what=messages that wait" help:"Messages that wait to be sent, delayed ones among them."`
