@@ -20,15 +20,17 @@ type cli struct {
 	Resume  resumeCommand   `cmd:"" group:"steer" help:"End a pause."`
 	Retry   retryCommand    `cmd:"" group:"steer" help:"Try the broker, and what is delayed, now."`
 
-	Janitor   janitorCommand   `cmd:"" group:"move" help:"Empty plain directories, such as those of retry files, and publish what is in them. Mounts nothing."`
-	Drain     drainCommand     `cmd:"" group:"move" help:"Publish a store that nobody serves any more, and end when it is empty."`
-	ImportSR3 importSR3Command `cmd:"" name:"import-sr3" group:"other" help:"Make a configuration of that of a Sarracenia post."`
+	Janitor janitorCommand `cmd:"" group:"move" help:"Empty plain directories, such as those of retry files, and publish what is in them. Mounts nothing."`
+	Drain   drainCommand   `cmd:"" group:"move" help:"Publish a store that nobody serves any more, and end when it is empty."`
 
-	Version versionCommand `cmd:"" group:"other" help:"Print the version."`
+	ImportSR3  importSR3Command  `cmd:"" name:"import-sr3" group:"other" help:"Make a configuration of that of a Sarracenia post."`
+	Completion completionCommand `cmd:"" group:"other" help:"Print a script that completes commands in a shell."`
+	Version    versionCommand    `cmd:"" group:"other" help:"Print the version."`
 
-	Worker       workerCommand `cmd:"" hidden:"" help:"Serve a mount; for its keeper."`
-	Probe        probeCommand  `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
-	AccessServer accessCommand `cmd:"" hidden:"" help:"Answer the requests of other commands."`
+	Worker       workerCommand   `cmd:"" hidden:"" help:"Serve a mount; for its keeper."`
+	Probe        probeCommand    `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
+	Complete     completeCommand `cmd:"" hidden:"" passthrough:"" help:"Answer the scripts of completion."`
+	AccessServer accessCommand   `cmd:"" hidden:"" help:"Answer the requests of other commands."`
 }
 
 // commandGroups are the titles of the groups of commands.

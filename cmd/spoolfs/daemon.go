@@ -263,6 +263,7 @@ func (d *daemon) notify(lines ...string) {
 }
 
 func (d *daemon) ready() {
+	d.warnOfBatchJob()
 	d.notify("READY=1")
 	stats, err := d.queue.Stats()
 	if err != nil {
