@@ -65,6 +65,9 @@ func (r *run) settleAll(batch []Verdict) error {
 			r.p.update(func(s *Stats) { s.ReturnedTotal++ })
 		}
 	}
+	if landed > 0 {
+		r.p.heard()
+	}
 	if len(confirmed) > 0 {
 		r.p.confirmed(len(confirmed))
 		if err := r.p.ack(confirmed); err != nil {
@@ -94,12 +97,15 @@ func classOf(v Verdict) (class Class, failed bool) {
 // confirmed counts what the broker took; the way to it is good, so the next
 // failure begins with a short wait.
 func (p *Publisher) confirmed(n int) {
-	var away time.Time
-	p.update(func(s *Stats) {
-		s.ConfirmedTotal += uint64(n)
-		away, s.AwaySince = s.AwaySince, time.Time{}
-	})
+	p.update(func(s *Stats) { s.ConfirmedTotal += uint64(n) })
 	p.healthy.Store(true)
+}
+
+// heard notes that the broker has said what became of a message, which ends an
+// outage.
+func (p *Publisher) heard() {
+	var away time.Time
+	p.update(func(s *Stats) { away, s.AwaySince = s.AwaySince, time.Time{} })
 	if !away.IsZero() {
 		p.opts.Logger.Info("publishing again", "route", p.opts.Route.Name(), "after", time.Since(away).Round(time.Millisecond))
 	}

@@ -55,7 +55,7 @@ type Stats struct {
 	RateLimited bool
 
 	// AwaySince is when publishing began to fail; zero while all is well. It ends
-	// with a confirm.
+	// with a verdict.
 	AwaySince time.Time
 
 	// LastError is what went wrong last, and when; empty while all has been
