@@ -68,7 +68,7 @@ func (j *judge) isStalled() bool { return j.stalled >= j.limit }
 
 // settledOf counts the messages of which something has become.
 func settledOf(p publisherStatus) uint64 {
-	return p.ConfirmedTotal + p.RejectedTotal + p.InvalidTotal + p.RefusedTotal + p.ExpiredTotal
+	return p.ConfirmedTotal + p.ReturnedTotal + p.RejectedTotal + p.InvalidTotal + p.RefusedTotal + p.ExpiredTotal
 }
 
 // isExcused reports whether nothing has to be published at the moment. A broker

@@ -70,7 +70,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	for i, n := range numbers {
 		ch <- prometheus.MustNewConstMetric(m.numbers[i], n.kind, n.of(&s))
 	}
-	for reason, count := range s.FS.Refused {
+	for reason, count := range s.FS.RefusedRequests {
 		ch <- prometheus.MustNewConstMetric(m.refused, prometheus.CounterValue, float64(count), reason)
 	}
 	for f, count := range s.details.failures {

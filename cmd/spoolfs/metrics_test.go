@@ -17,7 +17,8 @@ import (
 var notNumbers = map[string]string{
 	"Queue.Refusal": "health_problem", "Queue.RefusalText": "health_problem",
 	"Publisher.RateLimited": "a setting",
-	"FS.RefusedTotal":       "rejected_total", "FS.Refused": "rejected_total",
+	"Keeper.WorkerPID":      "a name", "Keeper.PID": "a name",
+	"FS.RefusedRequestsTotal": "rejected_total", "FS.RefusedRequests": "rejected_total",
 }
 
 // TestMetrics_AllNumbers: each number of status.json is a metric, so that none is
@@ -25,10 +26,12 @@ var notNumbers = map[string]string{
 func TestMetrics_AllNumbers(t *testing.T) {
 	var s status
 	next := uint64(1_000_003)
-	sections := map[string]any{"Queue": &s.Queue, "Publisher": &s.Publisher, "FS": &s.FS, "Janitor": &s.Janitor}
 	want := map[string]string{}
-	for name, section := range sections {
-		v := reflect.ValueOf(section).Elem()
+	for n := range reflect.TypeFor[status]().NumField() {
+		name, v := reflect.TypeFor[status]().Field(n).Name, reflect.ValueOf(&s).Elem().Field(n)
+		if v.Kind() != reflect.Struct || name == "Health" || name == "details" {
+			continue
+		}
 		for i := range v.NumField() {
 			field := name + "." + v.Type().Field(i).Name
 			if notNumbers[field] != "" {
@@ -68,7 +71,7 @@ func TestMetrics_Form(t *testing.T) {
 	var d queue.Durations
 	d.Observe(2_000_000)
 	s := status{Version: "1.2.3", Publisher: publisherStatus{State: "waiting"}}
-	s.FS.Refused = map[string]uint64{"disk-full": 7}
+	s.FS.RefusedRequests = map[string]uint64{"disk-full": 7}
 	s.Health.Problems = []problem{{Code: "disk-full", Level: levelCritical}}
 	s.details = details{
 		syncs: d.Stats(), confirms: d.Stats(), operations: map[string]queue.DurationStats{"flush": d.Stats()},

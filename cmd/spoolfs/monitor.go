@@ -35,7 +35,7 @@ func newMonitor(measure func() status, stalledAfter time.Duration, summary *summ
 	return &monitor{measure: measure, summary: summary, judge: judge{limit: stalledAfter}}
 }
 
-// run looks until ctx ends.
+// run looks until ctx ends. It does not look at the end: the store may be closed.
 func (m *monitor) run(ctx context.Context) {
 	m.look(ctx)
 	ticker := time.NewTicker(lookEvery)
@@ -43,6 +43,10 @@ func (m *monitor) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			m.mu.Lock()
+			s := m.last
+			m.mu.Unlock()
+			m.summary.end(s)
 			return
 		case <-ticker.C:
 			m.look(ctx)

@@ -105,6 +105,16 @@ var numbers = []number{
 	{"janitor_failures_total", nil, counter, "Passes over a plain directory that failed.", func(s *status) float64 { return float64(s.Janitor.FailuresTotal) }},
 	{"janitor_waiting_files", nil, gauge, "Files that are young, or open for writing.", func(s *status) float64 { return float64(s.Janitor.WaitingFiles) }},
 	{"janitor_left_files", nil, gauge, "Files that are never taken: links, too large, no files.", func(s *status) float64 { return float64(s.Janitor.LeftFiles) }},
+
+	{"keeper_uptime_seconds", nil, gauge, "Since the keeper was started; this and the next are 0 without a keeper.", func(s *status) float64 { return float64(s.Keeper.Seconds) }},
+	{"keeper_workers_total", nil, counter, "Workers that were started.", func(s *status) float64 { return float64(s.Keeper.WorkersTotal) }},
+	{"keeper_deaths_total", nil, counter, "Workers that ended unasked.", func(s *status) float64 { return float64(s.Keeper.DeathsTotal) }},
+	{"keeper_last_gap_seconds", nil, gauge, "For which nobody served the mount, the last time.", func(s *status) float64 { return float64(s.Keeper.LastGapSeconds) }},
+	{"keeper_worst_gap_seconds", nil, gauge, "For which nobody served the mount, at worst.", func(s *status) float64 { return float64(s.Keeper.WorstGapSeconds) }},
+	{"keeper_refused_total", nil, counter, "Requests that each worker died of.", func(s *status) float64 { return float64(s.Keeper.RefusedTotal) }},
+	{"keeper_upgrades_total", nil, counter, "Upgrades that went well.", func(s *status) float64 { return float64(s.Keeper.UpgradesTotal) }},
+	{"keeper_upgrade_failures_total", nil, counter, "Upgrades that did not.", func(s *status) float64 { return float64(s.Keeper.UpgradeFailuresTotal) }},
+	{"worker_uptime_seconds", nil, gauge, "Since the process that serves the mount was started.", func(s *status) float64 { return float64(s.Keeper.WorkerSeconds) }},
 }
 
 const tlsHelp = "When the certificate of the last connection ends; 0 without TLS."

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"sync"
 )
 
@@ -15,7 +16,7 @@ func (d *daemon) observe() {
 	if d.flags.Listen == "" && os.Getenv("WATCHDOG_USEC") == "" {
 		return // nobody asks for more than can be seen from within
 	}
-	d.monitor.mount = &probe{every: probeEvery, limit: probeLimit, ask: askMount(d.flags.Mountpoint)}
+	d.monitor.mount = &probe{every: probeEvery, limit: probeLimit, ask: askMount(func() *exec.Cmd { return probeOf(d.flags.Mountpoint) })}
 	d.monitor.store = &probe{every: probeEvery, limit: probeLimit, ask: func(context.Context) {
 		_ = d.queue.Probe() // an error is an answer
 	}}

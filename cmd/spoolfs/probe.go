@@ -80,11 +80,10 @@ func (p *probe) silent(now time.Time) time.Duration {
 // be killed, and would keep the connection open that it waits for, and with it
 // every writer. Nor is the process waited for that does not answer, but it is
 // told to go.
-func askMount(dir string) func(context.Context) {
+func askMount(command func() *exec.Cmd) func(context.Context) {
 	return func(ctx context.Context) {
 		for ctx.Err() == nil {
-			cmd := exec.Command("/proc/self/exe", "probe", dir)
-			cmd.Env = []string{} // no flags of ours
+			cmd := command()
 			if err := cmd.Start(); err != nil {
 				return // no answer of the mount
 			}
@@ -113,6 +112,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// probeOf is the other process.
+func probeOf(mountpoint string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", "probe", mountpoint)
+	cmd.Env = []string{} // no flags of ours
+	return cmd
 }
 
 // probeCommand is the other process of askMount.

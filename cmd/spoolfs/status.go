@@ -112,9 +112,9 @@ type fsStatus struct {
 	RedrivenTotal         uint64 `json:"redriven_total"`        // messages that an operator made ready again
 	Draining              bool   `json:"draining"`              // takes no new files
 	PanicsTotal           uint64 `json:"panics_total"`
-	RefusedTotal          uint64 `json:"refused_total"` // opens and writes that got an error
+	RefusedRequestsTotal  uint64 `json:"refused_requests_total"` // opens and writes that got an error
 
-	Refused map[string]uint64 `json:"refused"` // the same by reason
+	RefusedRequests map[string]uint64 `json:"refused_requests"` // the same by reason
 }
 
 // statusFiles are the files of .status.
@@ -155,11 +155,11 @@ func (d *daemon) measure() status {
 			IngestedDeadTotal: f.IngestedDeadTotal, IngestErrorsTotal: f.IngestErrorsTotal,
 			IngestedPartialTotal: f.IngestedPartialTotal, IngestedRepeatsTotal: f.IngestedRepeatsTotal, UnknownEndingsTotal: f.UnknownEndingsTotal,
 			PurgedTotal: f.PurgedTotal, RedrivenTotal: f.RedrivenTotal, Draining: f.Draining,
-			PanicsTotal: f.PanicsTotal, Refused: d.fs.Refused(),
+			PanicsTotal: f.PanicsTotal, RefusedRequests: d.fs.Refused(),
 		},
 	}
-	for _, n := range s.FS.Refused {
-		s.FS.RefusedTotal += n
+	for _, n := range s.FS.RefusedRequests {
+		s.FS.RefusedRequestsTotal += n
 	}
 	s.details.operations = d.fs.Operations()
 	d.measureQueue(&s)

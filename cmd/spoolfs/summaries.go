@@ -67,6 +67,13 @@ func (u *summaries) logProblems(problems []problem) {
 	u.problems = now
 }
 
+// end sums up what has happened since the last summary.
+func (u *summaries) end(s status) {
+	if u.every > 0 {
+		u.write(s)
+	}
+}
+
 // write sums up, if something has happened since the last time. Names are those
 // of status.json; "ingested", "published", "failures" and "refused" are what was
 // added since the last line.
@@ -80,13 +87,13 @@ func (u *summaries) write(s status) {
 		"ingested", f.IngestedMessagesTotal-was.FS.IngestedMessagesTotal,
 		"published", p.ConfirmedTotal-was.Publisher.ConfirmedTotal,
 		"failures", p.FailuresTotal-was.Publisher.FailuresTotal,
-		"refused", f.RefusedTotal-was.FS.RefusedTotal,
+		"refused", f.RefusedRequestsTotal-was.FS.RefusedRequestsTotal,
 		"level", s.Health.Level, "state", p.State,
 		"ready", q.Ready, "leased", q.Leased, "delayed", q.Delayed, "dead", q.Dead, "staged", q.Staged,
 		"partial", q.Partial, "bytes", q.Bytes, "oldest_ready_seconds", q.OldestReadySeconds, "in_flight", p.InFlight,
 		"ingested_files_total", f.IngestedFilesTotal, "ingested_messages_total", f.IngestedMessagesTotal,
 		"confirmed_total", p.ConfirmedTotal, "rejected_total", p.RejectedTotal, "invalid_total", p.InvalidTotal,
-		"requeued_total", p.RequeuedTotal, "failures_total", p.FailuresTotal, "refused_total", f.RefusedTotal,
+		"requeued_total", p.RequeuedTotal, "failures_total", p.FailuresTotal, "refused_requests_total", f.RefusedRequestsTotal,
 		"purged_total", f.PurgedTotal, "redriven_total", f.RedrivenTotal,
 		"not_logged_total", u.dropped())
 }

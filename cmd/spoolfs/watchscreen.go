@@ -322,7 +322,7 @@ func (w *watchScreen) leftovers() {
 	w.row("set aside", span{grouped(q.Dead) + " dead, " + grouped(q.Partial) + " partial", map[bool]style{true: inkYellow}[q.Dead+q.Partial > 0]},
 		span{dueHint(q), inkDim})
 	w.row("since start", span{fmt.Sprintf("%s confirmed, %s sent again, %s rejected, %s returned", grouped(p.ConfirmedTotal), grouped(p.RequeuedTotal), grouped(p.RejectedTotal), grouped(p.ReturnedTotal)), inkPlain})
-	w.row("", span{fmt.Sprintf("%s files with %s messages, %s refused", grouped(f.IngestedFilesTotal), grouped(f.IngestedMessagesTotal), grouped(f.RefusedTotal)), inkPlain})
+	w.row("", span{fmt.Sprintf("%s files with %s messages, %s refused", grouped(f.IngestedFilesTotal), grouped(f.IngestedMessagesTotal), grouped(f.RefusedRequestsTotal)), inkPlain})
 }
 
 func dueHint(q queueStatus) string {
