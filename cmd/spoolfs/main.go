@@ -27,6 +27,8 @@ import (
 
 func main() {
 	args := hidePasswords(os.Args)[1:]
+	// Where /proc says no, they stay to be seen by this user and root.
+	_ = hideEnvironment()
 	if len(args) > 0 && args[0] == "worker" {
 		// Its keeper decides about these.
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2)
@@ -115,7 +117,7 @@ func complain(stderr io.Writer, err error) int {
 	case errors.Is(err, errChecksFailed): // and it has been told why
 		return codeOf(err)
 	}
-	fmt.Fprintln(stderr, "spoolfs:", err)
+	fmt.Fprintln(stderr, "spoolfs:", hidingPasswords(err.Error()))
 	return codeOf(err)
 }
 

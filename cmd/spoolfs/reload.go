@@ -62,7 +62,9 @@ func (d *daemon) reload() {
 }
 
 // errorLine is the text of errors for a line of the log.
-func errorLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func errorLine(err error) string {
+	return hidingPasswords(strings.ReplaceAll(err.Error(), "\n", "; "))
+}
 
 // adopt puts a configuration in force.
 func (d *daemon) adopt(next *mountCommand) error {
