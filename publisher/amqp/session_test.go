@@ -505,7 +505,10 @@ func TestSession_BlackHole(t *testing.T) {
 		r := newRelay(t)
 		s := dial(t, Options{URL: r.URL(), WriteTimeout: 200 * time.Millisecond})
 		r.Up.Lock()
-		t.Cleanup(r.Up.Unlock)
+		t.Cleanup(func() {
+			r.Cut() // else it would carry a hundred megabytes to the broker first
+			r.Up.Unlock()
+		})
 		var err error
 		for tag := uint64(1); err == nil; tag++ {
 			p := publication(q.Exchange, tag)
@@ -531,7 +534,10 @@ func TestSession_BlackHole(t *testing.T) {
 		r := newRelay(t)
 		s := dial(t, Options{URL: r.URL(), CloseTimeout: 200 * time.Millisecond})
 		r.Up.Lock()
-		t.Cleanup(r.Up.Unlock)
+		t.Cleanup(func() {
+			r.Cut()
+			r.Up.Unlock()
+		})
 		failed := make(chan error)
 		go func() {
 			var err error
