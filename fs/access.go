@@ -131,7 +131,7 @@ func (t *statusTree) isOperator(c *fuse.Caller) bool {
 func (t *statusTree) statusMode(id statusID) uint32 {
 	mode := uint32(0o440)
 	switch {
-	case id.kind == kindControl:
+	case id.kind == kindControl, t.takesWrites(id):
 		mode = 0o660
 	case id.holdsMessages():
 		mode = 0o770

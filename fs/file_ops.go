@@ -238,9 +238,12 @@ func part(b []byte, offset uint64, n int) []byte {
 // Flush comes at each close of each descriptor of the file. See the package
 // document. The name is free for others from then on.
 func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	if inStatus(in.NodeId) {
+		return fs.tree.flush(in)
+	}
 	h, err := fs.writerHandle(in.Fh)
 	if err != nil {
-		return fuse.OK // of a reader, or of the status tree
+		return fuse.OK // of a reader
 	}
 	if _, done := fs.doneBefore(&in.InHeader); done {
 		return fuse.OK

@@ -86,6 +86,10 @@ type StatusFile struct {
 
 	// Private says that it is for root and the group of operators only.
 	Private bool
+
+	// Sink begins to take what one of them writes to the file. Default none: it
+	// cannot be written to.
+	Sink func() Sink
 }
 
 // Command is something that an operator can ask for. It has Run or Begin.

@@ -40,6 +40,7 @@ type statusTree struct {
 	mu        sync.Mutex
 	snapshots map[uint64]*snapshot      // by node, of flat files
 	opened    map[uint64]*snapshot      // by handle
+	sinks     map[uint64]*sinkHandle    // by handle
 	dirs      map[uint64]*statusListing // by handle
 }
 
@@ -59,6 +60,7 @@ func newStatusTree(fs *FS) *statusTree {
 		help:      helpText(fs.opts.Commands),
 		snapshots: map[uint64]*snapshot{},
 		opened:    map[uint64]*snapshot{},
+		sinks:     map[uint64]*sinkHandle{},
 		dirs:      map[uint64]*statusListing{},
 	}
 }
@@ -168,11 +170,20 @@ func (t *statusTree) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status 
 // ctl before it is written to does not fail.
 func (t *statusTree) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	id := parseStatusID(in.NodeId)
-	if id.kind != kindControl || in.Valid&^(fuse.FATTR_SIZE|fuse.FATTR_FH|fuse.FATTR_LOCKOWNER) != 0 {
+	if id.kind != kindControl && !t.takesWrites(id) || in.Valid&^(fuse.FATTR_SIZE|fuse.FATTR_FH|fuse.FATTR_LOCKOWNER) != 0 {
 		return fuse.EPERM
 	}
-	out.Attr = t.controlEntry().attr
+	e, err := t.describe(id)
+	if err != nil {
+		return t.fs.status(err)
+	}
+	out.Attr = e.attr
 	return t.fs.status(t.mayUse(id, &in.Caller))
+}
+
+// takesWrites reports whether a flat file can be written to.
+func (t *statusTree) takesWrites(id statusID) bool {
+	return id.kind == kindFlat && t.flat(id).Sink != nil
 }
 
 // access answers access(2) and chdir(2).

@@ -28,6 +28,9 @@ func helpText(commands map[string]Command) []byte {
 // without arguments, or one word and its arguments. If a word is unknown none is
 // run.
 func (t *statusTree) write(in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	if h := t.sinkOf(in.Fh); h != nil {
+		return t.writeSink(h, in, data)
+	}
 	if parseStatusID(in.NodeId).kind != kindControl {
 		return 0, fuse.EBADF
 	}

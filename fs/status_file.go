@@ -92,7 +92,7 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		return t.fs.status(err)
 	}
 	if in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY {
-		if id.kind != kindControl {
+		if id.kind != kindControl && !t.takesWrites(id) {
 			return fuse.EACCES
 		}
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO // each write is a command
@@ -105,6 +105,9 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opened[out.Fh] = s
+	if h := t.newSink(id); h != nil && in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY {
+		t.sinks[out.Fh] = h
+	}
 	return fuse.OK
 }
 
@@ -160,5 +163,6 @@ func (t *statusTree) release(fh uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.opened, fh)
+	delete(t.sinks, fh)
 	delete(t.dirs, fh)
 }

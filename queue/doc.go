@@ -54,6 +54,7 @@
 //
 //	'c' route:4                counters and marks of a route
 //	'd' route:4 seq:8          dead letter
+//	'i' bundle:16              how far a bundle has been imported
 //	'm' route:4 seq:8          message: staged, ready or leased
 //	'p' route:4 seq:8          partial file
 //	'r' route:4                name of a route

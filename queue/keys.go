@@ -6,6 +6,7 @@ import "encoding/binary"
 const (
 	kindCounters = 'c'
 	kindDead     = 'd'
+	kindMark     = 'i'
 	kindMessage  = 'm'
 	kindPartial  = 'p'
 	kindRoute    = 'r'
@@ -60,6 +61,8 @@ func wellFormed(key []byte) bool {
 		return len(key) == 13
 	case kindDelayed:
 		return len(key) == 21
+	case kindMark:
+		return len(key) == 17
 	case kindStage:
 		return len(key) == 17 || len(key) == 21
 	}

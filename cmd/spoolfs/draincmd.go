@@ -13,6 +13,8 @@ import (
 type drainCommand struct {
 	storeFlags `embed:""`
 
+	To string `env:"-" placeholder:"MOUNTPOINT" help:"Move the messages, dead letters and partial files to the spool that is mounted there, instead of sending them."`
+
 	Limit time.Duration `help:"End after this time in any case, with exit code 75 (no limit)."`
 }
 
@@ -20,6 +22,13 @@ type drainCommand struct {
 func (c *drainCommand) Run(env *environment) error {
 	if err := c.mustExist(); err != nil {
 		return err
+	}
+	if c.To != "" {
+		s, err := openOffline(env, c.Store, false)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.handOver(env, s), s.close())
 	}
 	d, err := c.open(env)
 	if err != nil {
@@ -33,12 +42,8 @@ func (c *drainCommand) drain(env *environment, d *daemon) error {
 	if err != nil {
 		return withCode(exitIO, err)
 	}
-	ctx := env.ctx
-	if c.Limit > 0 {
-		limited, cancel := context.WithTimeout(ctx, c.Limit)
-		defer cancel()
-		ctx = limited
-	}
+	ctx, cancel := c.limited(env.ctx)
+	defer cancel()
 	bar := newProgress(env.stderr, "draining", unsent(stats))
 	p := d.startPublishing()
 	empty, err := p.until(ctx, func() bool {
@@ -65,6 +70,14 @@ func (c *drainCommand) drain(env *environment, d *daemon) error {
 		err = withCode(exitTemporary, fmt.Errorf("%s: %d messages are still in %s, safe; run it again", cause, unsent(stats), c.Store))
 	}
 	return err
+}
+
+// limited is a context that ends at the limit, if there is one.
+func (c *drainCommand) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Limit > 0 {
+		return context.WithTimeout(ctx, c.Limit)
+	}
+	return context.WithCancel(ctx)
 }
 
 // report says what was done and what a drain does not send.

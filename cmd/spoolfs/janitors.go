@@ -46,17 +46,13 @@ func (d *daemon) newJanitors(dirs []string, f janitorFlags) (*janitors, error) {
 	if err != nil {
 		return nil, withCode(exitIO, err)
 	}
-	format, err := d.flags.decoder()
-	if err != nil {
-		return nil, err
-	}
 	for _, dir := range dirs {
 		if within(d.flags.Store, dir) {
 			return nil, withCode(exitUsage, fmt.Errorf("the store %s lies within %s, which is to be emptied: give it a directory elsewhere", d.flags.Store, dir))
 		}
 		j, err := janitor.New(janitor.Options{
 			Open: janitor.OpenPath(dir), Name: dir, ID: id,
-			Route: d.route, Format: format, Host: hostName(), UserName: d.flags.userNames(format), Provenance: d.flags.Provenance,
+			Route: d.route, Format: d.format, Host: hostName(), UserName: d.format.userName, Provenance: d.flags.Provenance,
 			FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
 			Age: f.JanitorAge, ClaimTimeout: f.ClaimTimeout, Logger: d.log,
 		})

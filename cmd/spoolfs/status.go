@@ -131,6 +131,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "fs", Content: keyValues(func(s status) any { return s.FS })},
 		{Name: "janitor", Content: keyValues(func(s status) any { return s.Janitor })},
 		{Name: "keeper", Content: keyValues(func(s status) any { return s.Keeper })},
+		d.importFile(),
 		{Name: "config", Private: true, Content: func() []byte { return configLines(d.config(), d.config().origins) }},
 		// What the log says of files names them.
 		{Name: "jobs", Private: true, Content: d.jobs.text},

@@ -46,6 +46,9 @@ func isHeld(name string) bool {
 		strings.HasSuffix(name, ".part") || strings.HasSuffix(name, ".inflight")
 }
 
+// FileID is the id that a janitor gives a file of a name and a content.
+func FileID(name string, content []byte) queue.FileID { return fileID(name, content) }
+
 // fileID is the id of a file: the same for whoever finds it, so that what is
 // taken twice, by two hosts or because of a crash, has the same message ids.
 func fileID(label string, content []byte) queue.FileID {
