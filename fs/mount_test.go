@@ -65,12 +65,12 @@ func (m *mounted) sh(script string, args ...string) string {
 // until waits for a condition.
 func (r *rig) until(what string, cond func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !cond() {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(time.Minute); !cond(); <-poll.C {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("not %s within a minute", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -194,12 +194,12 @@ func publishAll(tb testing.TB, s *Session, count, window int, make func(tag uint
 // wait waits for a condition.
 func wait(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !condition() {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(time.Minute); !condition(); <-poll.C {
 		if time.Now().After(deadline) {
 			tb.Fatalf("waited a minute for %s", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
