@@ -64,7 +64,8 @@
 //   - F15: another process goes on where one has died (G10): files that are open
 //     stay open with all that was written to them, and a request that was not
 //     answered is carried out once, though it may come again.
-//     Proven by TestFS_Model, in which processes die, and TestReplay.
+//     Proven by TestKill, with kill -9, by TestReplay_CutAnywhere, and by
+//     TestFS_Model, in which processes die.
 //
 // # Stage and commit
 //

@@ -180,7 +180,7 @@ func (fs *FS) unlock(f *file) {
 func (fs *FS) keep(f *file) {
 	s := f.stateNow()
 	slot := fs.slotOf(f.answers)
-	if f.forgotten || s == f.kept && f.label == f.keptLabel && slot == nil && len(f.garbage) == 0 {
+	if f.forgotten || !f.known || s == f.kept && f.label == f.keptLabel && slot == nil && len(f.garbage) == 0 {
 		f.answers = 0
 		return
 	}

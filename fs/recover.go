@@ -19,6 +19,7 @@ import (
 // What another process has kept in the memory comes first: files that are still
 // open stay so, and their stages with them.
 func (fs *FS) Recover(stages []*queue.Stage) error {
+	defer func() { fs.memory.SetAlive(fs.now().UnixNano()) }()
 	if fs.table.Len() > 0 || fs.memory.Starts() > 0 {
 		fs.tookOver = true
 		var err error

@@ -24,12 +24,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if args := os.Getenv(writerEnv); args != "" {
-		if err := writeFiles(args); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+	for env, run := range map[string]func(string) error{writerEnv: writeFiles, workerEnv: runWorker, userEnv: runUser} {
+		if args := os.Getenv(env); args != "" {
+			if err := run(args); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -243,6 +243,8 @@ func (fs *FS) commit(f *file) {
 	if f.ended {
 		return
 	}
+	// If the next process finds no stage, it must know that there was one.
+	fs.keep(f)
 	f.ended = true
 	if f.stage == nil {
 		return // an empty file is nothing

@@ -67,11 +67,11 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 			return t.revive(id, e, route.format)
 		})
 	})
-	if err == nil {
+	if err = unlessResent(&in.InHeader, err); err == nil {
 		t.leaveName(in, to, newName)
 		t.fs.carriedOut(in.Unique, 0)
 	}
-	return t.fs.status(unlessResent(&in.InHeader, err))
+	return t.fs.status(err)
 }
 
 // target is the directory of the mount to which something is moved.

@@ -21,6 +21,10 @@ type takeover struct {
 	files  map[uint64]*file
 	gone   map[uint64]bool // files that were unlinked
 	holds  map[uint64]*node
+
+	// gap is how long nobody has served. It does not count for what is to last
+	// for some time.
+	gap time.Duration
 }
 
 // takeOver takes up what the memory holds, and returns the stages that do not
@@ -32,6 +36,9 @@ func (fs *FS) takeOver(stages []*queue.Stage) ([]*queue.Stage, error) {
 	t := &takeover{
 		fs: fs, stages: map[queue.FileID]*queue.Stage{}, files: map[uint64]*file{},
 		gone: map[uint64]bool{}, holds: map[uint64]*node{},
+	}
+	if at := fs.memory.Alive(); at != 0 {
+		t.gap = max(0, time.Duration(fs.now().UnixNano()-at))
 	}
 	for _, s := range stages {
 		t.stages[s.File()] = s
@@ -126,7 +133,7 @@ func (t *takeover) readFiles() error {
 		if err := fs.table.Claim(s.data); err != nil {
 			return err
 		}
-		f.restore(s, fs.table.Bytes(s.data))
+		f.restore(s, fs.table.Bytes(s.data), t.gap)
 	}
 	return fs.table.Each(kindGone, func(id uint64, _ []byte) error {
 		t.gone[id] = true
@@ -135,7 +142,7 @@ func (t *takeover) readFiles() error {
 }
 
 // restore is the inverse of stateNow.
-func (f *file) restore(s fileState, data []byte) {
+func (f *file) restore(s fileState, data []byte, gap time.Duration) {
 	f.kept = s
 	f.base, f.changed, f.flushed, f.data = s.base, s.changed, s.flushed, s.data
 	if n := s.size - s.base; n > 0 || s.data.Size > 0 {
@@ -149,6 +156,9 @@ func (f *file) restore(s fileState, data []byte) {
 	f.staged.before, f.staged.lines = int(s.before), int(s.before)
 	f.held, f.counted = s.flags&stateHeld != 0, s.flags&stateCounted != 0
 	f.ended, f.killed = s.flags&stateEnded != 0, s.flags&stateKilled != 0
+	if f.flushed != 0 {
+		f.flushed += int64(gap)
+	}
 	f.dirty, f.put = s.flags&stateDirty != 0, s.flags&statePut != 0
 	f.news.Store(s.flags&stateNews != 0)
 	f.stale = true
@@ -192,6 +202,9 @@ func (t *takeover) placeNodeLocked(n *node, named bool, held uint64) error {
 			n.dir.nodes = map[nameKey]*node{}
 		}
 		n.named, n.dir.nodes[n.key] = true, n
+	}
+	for i := range n.graces {
+		n.graces[i].until = n.graces[i].until.Add(t.gap)
 	}
 	for _, g := range n.graces {
 		fs.expiries = append(fs.expiries, expiry{n, g.until})
@@ -300,6 +313,12 @@ func (t *takeover) join(f *file) error {
 		return t.joinHeld(f)
 	case f.held:
 		return t.published(f, info.File)
+	}
+	if f.ended {
+		// Its commit, for which nobody waits, was lost with the process.
+		f.ended = false
+		t.fs.commit(f)
+		return nil
 	}
 	return t.fs.skipCommitted(f, int64(info.Committed))
 }
@@ -431,6 +450,11 @@ func (fs *FS) findStaged(f *file) {
 	f.staged.restart()
 	f.seen = ingest.Seen{}
 	next := f.staged
+	if f.stage != nil && int64(f.stage.Info().Committed) != f.base {
+		// The bytes are not here any more: it can only be committed as it is.
+		f.staged.entries, f.dirty = f.stage.Len(), false
+		return
+	}
 	if f.stage != nil && !f.dirty {
 		fs.decode(f, &next, func([]queue.Message) bool { return true })
 	}

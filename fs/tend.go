@@ -25,6 +25,7 @@ func (fs *FS) tend(step func(), done <-chan struct{}) {
 
 // tendNames ends grace seconds. It never waits for the disk.
 func (fs *FS) tendNames() {
+	fs.memory.SetAlive(fs.now().UnixNano())
 	fs.mu.Lock()
 	fs.expireLocked()
 	stale := fs.stale

@@ -38,6 +38,7 @@
 //	96  init length
 //	104 init         the INIT message, 256 bytes at most
 //	360 snapshots    how many numbers of snapshots were given out
+//	368 alive        when a worker was seen to work last
 //
 // A slot:
 //

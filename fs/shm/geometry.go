@@ -36,6 +36,7 @@ const (
 	atInitLength = 96
 	atInit       = 104
 	atSnapshots  = 360
+	atAlive      = 368
 	maxInit      = 256
 )
 

@@ -195,6 +195,12 @@ func (m *Memory) NextNode() uint64 { return m.word(atNodes).Add(1) }
 // NextSnapshot is NextNode for another sequence.
 func (m *Memory) NextSnapshot() uint64 { return m.word(atSnapshots).Add(1) }
 
+// SetAlive says when a worker was seen to work last, in nanoseconds since 1970.
+func (m *Memory) SetAlive(at int64) { m.word(atAlive).Store(uint64(at)) }
+
+// Alive returns what SetAlive was told last; 0 if nothing.
+func (m *Memory) Alive() int64 { return int64(m.word(atAlive).Load()) }
+
 // CountStart counts a worker that starts, and returns how many have.
 func (m *Memory) CountStart() uint64 { return m.word(atStarts).Add(1) }
 

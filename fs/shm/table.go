@@ -42,6 +42,10 @@ type Table struct {
 	records map[Key]block
 }
 
+// OnStep has a function called between any two stores of a change, in tests: there
+// is where a process can die.
+func (t *Table) OnStep(f func()) { t.step = f }
+
 func (t *Table) stepped() {
 	if t.step != nil {
 		t.step()
