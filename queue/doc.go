@@ -35,12 +35,15 @@
 //     backlog, and space comes back while the queue runs.
 //     Proven by TestQueue_OpensFastAndGivesBack, TestRoute_SweepSparesStages
 //     and BenchmarkLease.
+//   - Q10: a message and what follows from it change places together: a crash
+//     leaves the one or the other, and neither both nor nothing.
+//     Proven by TestRoute_HandOver and TestRoute_HandOverCrash.
 //
 // # Life of a message
 //
 //	Put ─▶ staged ──Commit──▶ ready ─Lease─▶ leased ─Ack──────────▶ gone
-//	         │ │                ▲              │          (AckThen: and its
-//	   Discard └▶ partial ──────┤              │           follow-up is ready)
+//	         │ │                ▲              │          (HandOver: and its
+//	   Discard └▶ partial ──────┤              │           follow-ups are ready)
 //	         ▼            Replace──Requeue─────┤
 //	        gone                ├─(retryAt)─ delayed ◀──Nack──┤
 //	                            └──Redrive── dead ◀─DeadLetter┘

@@ -6,47 +6,128 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// AckThen removes a confirmed message and makes its follow-up ready in another
-// route, both or neither. The follow-up gets the parent's ID and the name of its
-// route as its own, so that a parent that is confirmed twice has follow-ups that
-// can be told to be the same. Not synced, as Ack.
-func (r *Route) AckThen(l *Lease, next *Route, follow Message) error {
-	follow.ID = l.ID + ID("/"+next.name)
-	follow.UID = l.UID
-	record := encodeRecord(&follow)
+// Handover is how a lease ends when its message starts further work.
+type Handover struct {
+	Lease *Lease
+
+	// Reason, if there is one, sets the message aside as a dead letter. Otherwise
+	// it is gone.
+	Reason string
+
+	// Follow is what becomes ready in other routes.
+	Follow []Follow
+}
+
+// Follow is a message for another route. It gets its parent's ID and the name of the
+// route as its own, so that a parent that is confirmed twice has follow-ups that can
+// be told to be the same. With a reason it is a dead letter of that route.
+type Follow struct {
+	Route   *Route
+	Message Message
+}
+
+// HandOver ends leases and makes what follows ready, all or nothing. Not synced, as
+// Ack: a crash that takes it back leaves the parents, whose follow-ups have the
+// same IDs again.
+func (r *Route) HandOver(all ...Handover) error {
 	if err := r.q.begin(); err != nil {
-		return fmt.Errorf("follow up in route %q: %w", next.name, err)
+		return fmt.Errorf("hand over from route %q: %w", r.name, err)
 	}
 	defer r.q.end()
-	e, w, err := r.submitFollow(l, next, record)
+	entering := entrants(all)
+	w, err := r.submitHandOver(all, entering)
 	if err = r.q.await(w, err); err != nil {
-		return fmt.Errorf("follow up in route %q: %w", next.name, err)
+		return fmt.Errorf("hand over from route %q: %w", r.name, err)
 	}
-	next.ready(e)
+	for _, in := range entering {
+		in.route.ready(in.extent)
+	}
 	return nil
 }
 
-func (r *Route) submitFollow(l *Lease, next *Route, record []byte) (*extent, *write, error) {
+// entrant are the messages that enter a route.
+type entrant struct {
+	route  *Route
+	values []value
+	sizes  map[uint32]tally
+	extent *extent
+}
+
+// entrants are what enters each route, in the order of their parents.
+func entrants(all []Handover) []*entrant {
+	var entering []*entrant
+	byRoute := map[*Route]*entrant{}
+	for _, h := range all {
+		for _, f := range h.Follow {
+			in := byRoute[f.Route]
+			if in == nil {
+				in = &entrant{route: f.Route, sizes: map[uint32]tally{}}
+				byRoute[f.Route] = in
+				entering = append(entering, in)
+			}
+			in.add(h.Lease, f.Message)
+		}
+	}
+	return entering
+}
+
+func (in *entrant) add(parent *Lease, m Message) {
+	m.ID = parent.ID + ID("/"+in.route.name)
+	m.UID = parent.UID
+	v := value{m.kind(), encodeRecord(&m)}
+	in.values = append(in.values, v)
+	size := in.sizes[m.UID]
+	size.add(tally{1, uint64(len(v.bytes))})
+	in.sizes[m.UID] = size
+}
+
+func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, error) {
 	b := r.q.engine.db.NewBatch()
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
-	if l.settled {
-		return nil, nil, fmt.Errorf("%w: %s", ErrNotLeased, l.ID)
+	for _, h := range all {
+		if h.Lease.settled {
+			return nil, fmt.Errorf("%w: %s", ErrNotLeased, h.Lease.ID)
+		}
 	}
-	if err := r.removeLeasedLocked(b, l); err != nil {
-		return nil, nil, err
+	for _, h := range all {
+		if err := r.endHandedLocked(b, h); err != nil {
+			return nil, err
+		}
 	}
 	r.trimLeasedLocked()
-	e, err := next.appendLocked(b, []value{{kindMessage, record}})
-	if err != nil {
-		return nil, nil, err
+	routes := []*Route{r}
+	for _, in := range entering {
+		var err error
+		if in.extent, err = in.route.appendLocked(b, in.values); err != nil {
+			return nil, err
+		}
+		for uid, size := range in.sizes {
+			r.q.chargeLocked(uid, size, tally{})
+		}
+		if in.route != r {
+			routes = append(routes, in.route)
+		}
 	}
-	r.q.chargeLocked(l.UID, tally{1, uint64(len(record))}, tally{})
-	routes := []*Route{r, next}
-	if r == next {
-		routes = routes[:1]
+	return r.q.submitLocked(b, false, routes...), nil
+}
+
+// endHandedLocked ends the lease of a message that is gone or a dead letter now.
+func (r *Route) endHandedLocked(b *pebble.Batch, h Handover) error {
+	if err := r.removeLeasedLocked(b, h.Lease); err != nil || h.Reason == "" {
+		return err
 	}
-	return e, r.q.submitLocked(b, false, routes...), nil
+	m := *h.Lease.Message
+	m.Reason = h.Reason
+	return r.setDeadLocked(b, h.Lease, encodeRecord(&m))
+}
+
+// setDeadLocked puts a dead letter in the place of a message.
+func (r *Route) setDeadLocked(b *pebble.Batch, l *Lease, record []byte) error {
+	size := tally{1, uint64(len(record))}
+	r.count.dead.add(size)
+	r.q.chargeLocked(l.UID, size, tally{})
+	return b.Set(seqKey(kindDead, r.id, l.seq), record, nil)
 }
 
 // removeLeasedLocked ends a lease and deletes its row.

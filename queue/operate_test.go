@@ -17,37 +17,6 @@ func checkScan(t testing.TB, r *Route) {
 	}
 }
 
-// TestRoute_AckThen: a follow-up enters its route with the ack of its parent,
-// and its ID tells whose it is.
-func TestRoute_AckThen(t *testing.T) {
-	q, r := openQueue(t, Options{})
-	next, err := q.Route("next")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := putStage(t, r, 1)
-	commit(t, s)
-	l := leaseAll(t, r, 1)[0]
-	if err := r.AckThen(l, next, Message{Body: []byte("then")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.AckThen(l, next, Message{}); !errors.Is(err, ErrNotLeased) {
-		t.Errorf("second AckThen: %v", err)
-	}
-	follow := leaseAll(t, next, 1)[0]
-	if want := s.File().MessageID(1) + "/next"; follow.ID != want || string(follow.Body) != "then" || follow.UID != 7 {
-		t.Errorf("the follow-up is %+v, want ID %s", follow.Message, want)
-	}
-	checkScan(t, r)
-	checkScan(t, next)
-	if err := next.Ack(follow); err != nil {
-		t.Fatal(err)
-	}
-	if sum, err := q.Stats(); err != nil || sum != (Stats{}) || len(q.users) != 0 {
-		t.Errorf("left are %+v, %v, users %v", sum, err, q.users)
-	}
-}
-
 // appendDead stores n dead letters with the reason "odd" or "even".
 func appendDead(t testing.TB, r *Route, n int) []Message {
 	t.Helper()

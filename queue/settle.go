@@ -52,11 +52,7 @@ func (r *Route) DeadLetter(l *Lease, reason string) error {
 	m := *l.Message
 	m.Reason = reason
 	value := encodeRecord(&m)
-	return r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
-		r.count.dead.add(tally{1, uint64(len(value))})
-		r.q.chargeLocked(l.UID, tally{1, uint64(len(value))}, tally{})
-		return b.Set(seqKey(kindDead, r.id, l.seq), value, nil)
-	})
+	return r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error { return r.setDeadLocked(b, l, value) })
 }
 
 // settle ends leases in one batch: their rows go, and with writes for each what
