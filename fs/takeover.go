@@ -1,10 +1,12 @@
 package fs
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -325,13 +327,16 @@ func (t *takeover) join(f *file) error {
 
 // joinHeld finds out what of a held file is stored.
 func (t *takeover) joinHeld(f *file) error {
-	whole := true
+	whole, same := true, true
 	end := int64(0)
 	for m, err := range f.stage.Entries() {
 		if err != nil {
 			return err
 		}
 		whole = whole && !m.Dead()
+		if at := end - f.base; at >= 0 {
+			same = same && bytes.HasPrefix(f.buf[min(at, int64(len(f.buf))):], m.Body)
+		}
 		end += int64(len(m.Body))
 		f.pieces = append(f.pieces, end)
 	}
@@ -340,6 +345,9 @@ func (t *takeover) joinHeld(f *file) error {
 	}
 	if t.gone[f.id] {
 		return t.fs.discard(f)
+	}
+	if same && end == f.end() {
+		f.dirty, f.put = false, true // see isStaged
 	}
 	return nil
 }
@@ -455,7 +463,9 @@ func (fs *FS) findStaged(f *file) {
 		f.staged.entries, f.dirty = f.stage.Len(), false
 		return
 	}
-	if f.stage != nil && !f.dirty {
+	if f.stage != nil && f.dirty {
+		f.dirty = !fs.isStaged(f, &next)
+	} else if f.stage != nil {
 		fs.decode(f, &next, func([]queue.Message) bool { return true })
 	}
 	entries := next.entries
@@ -468,6 +478,27 @@ func (fs *FS) findStaged(f *file) {
 		return
 	}
 	f.staged = next
+}
+
+// isStaged reports whether a stage holds what the bytes of a file say: its last
+// process may have died when that was done and before it could say so. What a
+// queue hands back is on stable storage. A process that lives for a shorter time
+// than a sync takes gets on, too.
+func (fs *FS) isStaged(f *file, at *staged) bool {
+	next, stop := iter.Pull2(f.stage.Entries())
+	defer stop()
+	same := true
+	fs.decode(f, at, func(ms []queue.Message) bool {
+		for i := range ms {
+			m, err, ok := next()
+			if !ok || err != nil || m.Line != ms[i].Line || m.Partial != ms[i].Partial || m.Dead() != ms[i].Dead() || !bytes.Equal(m.Body, ms[i].Body) {
+				same = false
+			}
+		}
+		return same
+	})
+	_, _, more := next()
+	return same && !more
 }
 
 // rescueHeld sets aside what can be read of a held file that is damaged.
