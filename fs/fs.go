@@ -154,7 +154,7 @@ func (fs *FS) newID() uint64 { return firstNode + fs.memory.NextNode() }
 
 func (fs *FS) wrapped() fuse.RawFileSystem {
 	if fs.wrap == nil {
-		return &timed{fs, &fs.took}
+		return &timed{failing(fs), &fs.took}
 	}
 	return &timed{fs.wrap(fs), &fs.took}
 }

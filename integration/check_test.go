@@ -123,10 +123,9 @@ func TestCheck_Places(t *testing.T) {
 	}
 	s.start()
 	r := look(0, "ok", "ok", "ok", "skipped")
-	who := fmt.Sprintf("process %d", s.cmd.Process.Pid)
-	for _, f := range r.Findings[1:3] {
-		if !strings.Contains(f.Text, who) {
-			t.Errorf("no %s in %+v", who, f)
+	for i, pid := range []int{s.daemonPID(), s.cmd.Process.Pid} { // of the store, and of the mountpoint
+		if f := r.Findings[1+i]; !strings.Contains(f.Text, fmt.Sprintf("process %d", pid)) {
+			t.Errorf("no process %d in %+v", pid, f)
 		}
 	}
 	s.kill()

@@ -184,14 +184,14 @@ func (w work) since(o work) work { return work{w.bytes - o.bytes, w.ticks - o.ti
 // work tells what the daemon has done so far.
 func (s *spool) work() (w work) {
 	s.t.Helper()
-	io, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.cmd.Process.Pid))
+	io, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.daemonPID()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	if _, err := fmt.Sscanf(string(io), "rchar: %d\nwchar: %d", new(int), &w.bytes); err != nil {
 		s.t.Fatal(err)
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.daemonPID()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestMount_ManyOpen(t *testing.T) {
 // resident is the memory of the daemon.
 func (s *spool) resident() string {
 	s.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.daemonPID()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

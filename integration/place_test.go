@@ -20,6 +20,7 @@ func TestMount_TwoDaemons(t *testing.T) {
 	sameStore, sameMount := newSpool(t, raceBinary, "stdout:"), newSpool(t, raceBinary, "stdout:")
 	sameStore.args[slices.Index(sameStore.args, sameStore.store)] = first.store
 	sameMount.dir = first.dir
+	owners := map[string]int{"store is in use": first.daemonPID(), "mountpoint is in use": first.cmd.Process.Pid}
 	for _, state := range []string{"running", "stopped"} {
 		if state == "stopped" {
 			first.signal(syscall.SIGSTOP)
@@ -27,7 +28,7 @@ func TestMount_TwoDaemons(t *testing.T) {
 		sameStore.launch() // both at once, as each waits for a while
 		sameMount.launch()
 		for what, s := range map[string]*spool{"store is in use": sameStore, "mountpoint is in use": sameMount} {
-			who := fmt.Sprintf("process %d", first.cmd.Process.Pid)
+			who := fmt.Sprintf("process %d", owners[what])
 			if code := s.wait(); code != 75 || !strings.Contains(s.stderr.String(), what) || !strings.Contains(s.stderr.String(), who) {
 				t.Errorf("first is %s: code %d, want 75, %q and %q in\n%s", state, code, what, who, s.stderr)
 			}

@@ -11,6 +11,7 @@ const roleEnv = "SPOOLFS_TEST_ROLE"
 // roles are programs that the tests run as processes of their own.
 var roles = map[string]func(args []string) int{
 	"hand":      runHand,
+	"busy":      runBusy,
 	"alternate": runAlternate,
 	"many":      runMany,
 	"urgent":    runUrgent,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,11 @@ type spool struct {
 	cmd    *exec.Cmd
 	stdout *output
 	stderr *output
-	log    *os.File // instead of stderr, if not nil
+	log    *os.File  // instead of stderr, if not nil
+	tee    io.Writer // gets what stderr gets, if not nil
+	env    []string
+	worker int        // of this start, once somebody has asked
+	files  []*os.File // descriptors from 3 on
 	exited chan struct{}
 
 	checked int // how much of what was published has been looked at
@@ -87,14 +92,18 @@ func (s *spool) start() {
 
 func (s *spool) launch() {
 	s.t.Helper()
-	s.stdout, s.stderr = &output{}, &output{}
+	s.stdout, s.stderr, s.worker = &output{}, &output{}, 0
 	s.cmd = exec.Command(s.binary, append(append([]string{"mount"}, s.args...), s.dir)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.stdout, s.stderr
+	if s.tee != nil {
+		s.cmd.Stderr = io.MultiWriter(s.stderr, s.tee)
+	}
 	if s.log != nil {
 		s.cmd.Stderr = s.log
 	}
+	s.cmd.ExtraFiles = s.files
 	// The race detector would wait a second at exit.
-	s.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	s.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), s.env...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -195,6 +204,15 @@ type statusJSON struct {
 		PanicsTotal           uint64 `json:"panics_total"`
 		UnknownEndings        uint64 `json:"unknown_endings_total"`
 	}
+	Keeper struct {
+		PID             int
+		WorkerPID       int    `json:"worker_pid"`
+		Deaths          int    `json:"deaths_total"`
+		Refused         int    `json:"refused_total"`
+		Upgrades        int    `json:"upgrades_total"`
+		UpgradeFailures int    `json:"upgrade_failures_total"`
+		UpgradeError    string `json:"upgrade_error"`
+	}
 	Janitor struct {
 		FilesTotal   uint64 `json:"files_total"`
 		WaitingFiles int    `json:"waiting_files"`
@@ -212,6 +230,15 @@ func (s *spool) status() statusJSON {
 		s.t.Fatalf("%v in\n%s", err, text)
 	}
 	return st
+}
+
+// daemonPID is the process that does the work: with a keeper its worker.
+func (s *spool) daemonPID() int {
+	s.t.Helper()
+	if s.worker == 0 {
+		s.worker = s.status().Keeper.WorkerPID
+	}
+	return s.worker
 }
 
 func (s *spool) summary() string {

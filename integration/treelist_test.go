@@ -16,7 +16,7 @@ import (
 // memory reads a line of the program's /proc/<pid>/status, in bytes.
 func (s *spool) memory(key string) int64 {
 	s.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.daemonPID()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

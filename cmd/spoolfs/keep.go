@@ -22,7 +22,7 @@ import (
 
 // keeperFlags are the flags of the process that outlives the daemon.
 type keeperFlags struct {
-	Keeper bool `default:"false" negatable:"" help:"Let a small process of its own hold the mount, which outlives the daemon: a crash or an upgrade is a short pause for writers, and no error."`
+	Keeper bool `default:"true" negatable:"" help:"Let a small process of its own hold the mount, which outlives the daemon: a crash or an upgrade is a short pause for writers, and no error."`
 
 	User string `placeholder:"NAME" help:"User of the daemon, who needs the store and nothing else; root only holds the mount (the user who mounts)."`
 
@@ -38,9 +38,6 @@ func (f *keeperFlags) check() error {
 	}
 	if f.User != "" && !f.Keeper {
 		return badSetting("user", "needs the keeper: leave out --no-keeper, or start the program as that user")
-	}
-	if f.User != "" && os.Geteuid() != 0 {
-		return badSetting("user", "only root can run the daemon as somebody else")
 	}
 	return nil
 }
@@ -115,6 +112,9 @@ func (c *mountCommand) openKeeper(env *environment, opts keeper.Options) (*keepe
 			return k, nil
 		}
 		opts.Logger.Error("the mount of the last run cannot be taken over: it is replaced, and what is open fails", "error", err)
+		if err := env.manager.Forget(); err != nil {
+			opts.Logger.Warn("service manager", "error", err)
+		}
 	}
 	k, err := awaitMount(env.ctx, opts)
 	if err != nil {
@@ -150,7 +150,7 @@ func keeperError(err error, log *slog.Logger) error {
 		log.Info("stopped; the mount waits for the next start")
 		return nil
 	case errors.As(err, &exit) && exit.Code > 0:
-		return withCode(exit.Code, err)
+		return exitStatus(exit.Code) // it has said why
 	case errors.Is(err, keeper.ErrNoWorker):
 		return withCode(exitUnavailable, err)
 	case err != nil && codeOf(err) == exitInternal:

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"spoolfs/fs"
+	"spoolfs/fs/keeper"
 	"spoolfs/publisher/amqp"
 )
 
@@ -32,6 +33,7 @@ func (d *daemon) reloadOnHangup() (end func()) {
 	reloading.Go(func() {
 		for range signals {
 			d.reload()
+			d.reloaded()
 		}
 	})
 	return sync.OnceFunc(func() {
@@ -39,6 +41,18 @@ func (d *daemon) reloadOnHangup() (end func()) {
 		close(signals)
 		reloading.Wait()
 	})
+}
+
+// reloaded says that the configuration has been read again, for better or worse:
+// a service manager waits for that.
+func (d *daemon) reloaded() {
+	if d.worker == nil {
+		d.notify("READY=1")
+		return
+	}
+	if err := d.worker.control.Send(keeper.Message{Kind: keeper.KindReloaded}); err != nil {
+		d.log.Warn("tell the keeper", "error", err)
+	}
 }
 
 // reload reads the configuration again: the files, behind the same command line

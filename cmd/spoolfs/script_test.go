@@ -120,15 +120,27 @@ func cmdDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	d := daemons[ts.MkAbs(args[0])]
 	switch args[1] {
 	case "stop":
+		// The keeper first: it would replace a worker that is stopped.
 		ts.Check(d.cmd.Process.Signal(syscall.SIGSTOP))
+		d.signalWorkers(syscall.SIGSTOP)
 		await(ts, "stopped", func() bool {
 			return strings.Contains(ts.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid)), ") T ")
 		})
 	case "cont":
+		d.signalWorkers(syscall.SIGCONT)
 		ts.Check(d.cmd.Process.Signal(syscall.SIGCONT))
 	case "kill":
+		workers := d.signalWorkers(0)
 		ts.Check(d.cmd.Process.Kill())
 		<-d.done
+		await(ts, "dead", func() bool { // the worker a moment later
+			for _, pid := range workers {
+				if syscall.Kill(pid, 0) == nil && parentOf(pid) != 0 {
+					return false
+				}
+			}
+			return true
+		})
 	case "exits":
 		select {
 		case <-d.done:
@@ -139,6 +151,34 @@ func cmdDaemon(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("the daemon exited with %s:\n%s", got, ts.ReadFile(d.log))
 		}
 	}
+}
+
+// signalWorkers sends a signal to the children of the daemon, which a keeper has.
+func (d *scriptDaemon) signalWorkers(s syscall.Signal) (workers []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if parentOf(pid) == d.cmd.Process.Pid {
+			_ = syscall.Kill(pid, s) // it may just have ended
+			workers = append(workers, pid)
+		}
+	}
+	return workers
+}
+
+// parentOf is the parent of a process; 0 if that is no more.
+func parentOf(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 2 || fields[0] == "Z" {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
 }
 
 // await waits for a condition.

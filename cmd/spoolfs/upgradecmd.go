@@ -69,7 +69,9 @@ func (c *client) awaitUpgrade(ctx context.Context, before keeperStatus) (status,
 	for {
 		now, err := c.status()
 		switch {
-		case err != nil && !errors.Is(err, errHung):
+		case errors.Is(err, errHung), err != nil && codeOf(err) == exitInternal:
+			// Between two workers, or begun with the one and ended with the other.
+		case err != nil:
 			return now, err
 		case now.Keeper.UpgradeFailuresTotal > before.UpgradeFailuresTotal:
 			return now, withCode(exitUnavailable, fmt.Errorf("%s: the old version goes on: %s", c.mount.Mountpoint, now.Keeper.UpgradeError))

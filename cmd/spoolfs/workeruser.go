@@ -16,6 +16,9 @@ func (c *mountCommand) workerUser() (*syscall.Credential, error) {
 	if c.User == "" {
 		return nil, nil
 	}
+	if os.Geteuid() != 0 {
+		return nil, badSetting("user", "only root can run the daemon as somebody else")
+	}
 	credential, err := credentialOf(c.User)
 	if err != nil {
 		return nil, err

@@ -69,11 +69,11 @@ func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
 	case KindAlive:
 		k.alive(m.Stuck)
 	case KindReloaded:
-		k.notify("READY=1")
+		k.reloaded()
 	case KindUnmount:
 		if k.goal == serve {
 			k.forGood = true
-			return k.stop(errors.New("it is to be unmounted"))
+			return k.stop(errors.New("asked to unmount"))
 		}
 	case KindEnded:
 		k.worker.reason = m.Reason
@@ -161,7 +161,7 @@ func (k *Keeper) bury(state *os.ProcessState) (done bool, err error) {
 	switch {
 	case e.code == 0 && w.reason == Unmounted:
 		k.opts.Logger.Warn("somebody else has unmounted the spool: stopping")
-		return true, k.opts.Manager.forget()
+		return true, k.opts.Manager.Forget()
 	case k.goal == handOver:
 		return true, ErrHandedOver
 	case k.goal == succeed:
@@ -182,7 +182,7 @@ func (k *Keeper) bury(state *os.ProcessState) (done bool, err error) {
 
 // unmount ends the mount after the worker.
 func (k *Keeper) unmount(e end) error {
-	err := errors.Join(k.opts.Manager.forget(), k.device.Detach())
+	err := errors.Join(k.opts.Manager.Forget(), k.device.Detach())
 	if e.code != 0 {
 		return errors.Join(&ExitError{e.code, "the worker did not end in good order: " + e.cause}, err)
 	}
@@ -204,7 +204,9 @@ func (k *Keeper) died(w *worker, e end) {
 	if !e.foreign {
 		k.blame(w)
 	}
-	k.sweepSlots()
+	// What it had in hand stays in its slots, with how far it got: the next worker
+	// has use for that.
+	k.judge.forget()
 	if e.foreign {
 		k.start()
 		return
@@ -238,18 +240,6 @@ func (k *Keeper) blame(w *worker) {
 		}
 	}
 	k.memory.SetCareful(k.judge.suspects())
-}
-
-// sweepSlots frees what the dead worker had in hand, if the kernel sends it again
-// to the next one, which has slots of its own.
-func (k *Keeper) sweepSlots() {
-	k.judge.forget()
-	if !k.memory.Resends() {
-		return // the next worker takes it from there
-	}
-	for _, r := range k.memory.InHand() {
-		k.memory.Drop(r.Slot)
-	}
 }
 
 // look watches the worker.
@@ -289,9 +279,12 @@ func (k *Keeper) killStuck() {
 
 // giveUp ends the connection: writers get an error instead of waiting.
 func (k *Keeper) giveUp() error {
+	if !k.attached {
+		return fmt.Errorf("%w: %s", ErrNoWorker, k.cause) // nobody has seen the mount
+	}
 	k.opts.Logger.Error("no worker can serve: the mount is given up, and writers get errors; restart when the cause is mended",
 		"after", k.opts.WorkerTimeout, "cause", k.cause, "deaths", k.state.Deaths)
-	err := k.opts.Manager.forget()
+	err := k.opts.Manager.Forget()
 	if w := k.worker; w != nil {
 		w.kill()
 		k.worker = nil
@@ -370,6 +363,16 @@ func (k *Keeper) forwardReload() {
 	if err := k.worker.process.Signal(syscall.SIGHUP); err != nil {
 		k.opts.Logger.Error("reload", "error", err)
 	}
+	k.reloading = time.After(reloadTimeout)
+}
+
+// reloadTimeout is how long the service manager is told that a worker reads its
+// configuration, if the worker does not say that it has.
+const reloadTimeout = 10 * time.Second
+
+func (k *Keeper) reloaded() {
+	k.reloading = nil
+	k.notify("READY=1")
 }
 
 func (k *Keeper) notify(lines ...string) {

@@ -74,6 +74,9 @@ func runWorker() int {
 	}
 	w := &testWorker{device: d, memory: memory, control: control}
 	go w.sayAlive(start.Start.AliveEvery)
+	for _, r := range memory.InHand() {
+		memory.Drop(r.Slot)
+	}
 	if err := d.SendAgain(); err != nil {
 		return 8
 	}

@@ -34,8 +34,8 @@ func (m *Manager) store(name string, fd int) error {
 	return m.send(unix.UnixRights(fd), "FDSTORE=1", "FDNAME="+name)
 }
 
-// forget takes back what was left.
-func (m *Manager) forget() error {
+// Forget takes back what was left.
+func (m *Manager) Forget() error {
 	if m == nil || !m.Stores {
 		return nil
 	}
