@@ -53,7 +53,13 @@ func TestMount_OutageLog(t *testing.T) {
 		t.Errorf("the status is %+v", st)
 	}
 	startBroker(t, node)
-	s.untilSent()
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(length + time.Minute); s.status().Publisher.ConfirmedTotal < sent; <-poll.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not sent:\n%s", s.summary())
+		}
+	}
 	s.stop()
 	log := s.stderr.String()
 	n := strings.Count(log, "\n")

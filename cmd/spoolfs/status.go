@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"spoolfs/fs"
@@ -193,8 +194,8 @@ func refusalCode(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case errors.Is(err, queue.ErrDiskFull):
-		return refusedDisk
+	case errors.Is(err, queue.ErrDiskFull), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return refusedDisk // a store that has failed for that alone, too
 	case errors.Is(err, queue.ErrFull):
 		return refusedFull
 	case errors.Is(err, queue.ErrClosed):
