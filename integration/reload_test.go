@@ -171,6 +171,36 @@ func TestReload_BadFile(t *testing.T) {
 	}
 }
 
+// TestReload_WorkerDies proves G10: a worker that takes over has the settings of
+// the one before, whatever stands in the files by then, and also those of a reload.
+func TestReload_WorkerDies(t *testing.T) {
+	s := newConfigured(t, "broker: 'stdout:'\nexchange: one\n")
+	if text := s.reload("broker: 'stdout:'\nexchange: two\n"); text != "" {
+		t.Fatal(text)
+	}
+	first := s.status().Keeper.WorkerPID
+	s.put("nonsense: [\nstore: " + t.TempDir() + "\n")
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.write("a") // waits for the next worker
+	s.until("sent", func() bool { return len(s.published()) == 1 })
+	if now := s.status().Keeper.WorkerPID; now == first {
+		t.Errorf("the worker is %d, as before", now)
+	}
+	if out := lines(s.stdout.String()); !strings.Contains(out[0], `"exchange":"two"`) {
+		t.Errorf("published %v", out)
+	}
+	if text := s.reload("broker: 'stdout:'\nexchange: three\n"); text != "" {
+		t.Error(text)
+	}
+	s.write("b")
+	s.until("sent", func() bool { return len(s.published()) == 2 })
+	if out := lines(s.stdout.String()); !strings.Contains(out[1], `"exchange":"three"`) {
+		t.Errorf("published %v", out)
+	}
+}
+
 // TestReload_Limits: limits, the level of the log, the topic prefix and the group
 // of operators change; what cannot change stays, and is told.
 func TestReload_Limits(t *testing.T) {

@@ -184,13 +184,13 @@ func (d *daemon) run(ctx context.Context) error {
 	if d.worker == nil || !d.worker.mounted {
 		sweep.first()
 	}
+	defer d.reloadOnHangup()()
 	mount, err := d.serve()
 	if err != nil {
 		stopPublishing()
 		return errors.Join(withCode(exitCannot, err), <-published)
 	}
 	d.monitor.enter(phaseServing)
-	defer d.reloadOnHangup()()
 	sweep.goOn()
 	d.ready()
 	select {
@@ -226,7 +226,7 @@ func (d *daemon) run(ctx context.Context) error {
 // serve has the mount served: that of the keeper, or one of our own.
 func (d *daemon) serve() (served, error) {
 	if d.worker != nil {
-		return d.worker.serve(d.fs)
+		return d.worker.serve(d.fs, d.config())
 	}
 	return d.fs.Mount(d.flags.Mountpoint)
 }

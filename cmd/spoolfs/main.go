@@ -83,18 +83,24 @@ func run(env *environment) int {
 
 // newParser makes the parser of the command line. Help ends in a call of exit.
 func newParser(c *cli, stdout, stderr io.Writer, exit func()) (*kong.Kong, error) {
-	return kong.New(c,
+	return kong.New(c, append(valueOptions(),
 		kong.Name("spoolfs"),
 		kong.Description("Files written into the mount are published to RabbitMQ, whatever the broker is doing meanwhile."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { exit() }),
 		kong.DefaultEnvars("SPOOLFS"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version(), "formats": strings.Join(ingest.Names(), ",")},
 		kong.ExplicitGroups(commandGroups()),
+	)...)
+}
+
+// valueOptions are what kong has to know to read values and defaults.
+func valueOptions() []kong.Option {
+	return []kong.Option{
+		kong.Vars{"version": version(), "formats": strings.Join(ingest.Names(), ",")},
 		kong.TypeMapper(reflect.TypeFor[units.Base2Bytes](), sizeMapper{}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), durationMapper{}),
-	)
+	}
 }
 
 // parseError gives an error of the parser its code, if it has none.

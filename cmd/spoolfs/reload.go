@@ -50,7 +50,11 @@ func (d *daemon) reloaded() {
 		d.notify("READY=1")
 		return
 	}
-	if err := d.worker.control.Send(keeper.Message{Kind: keeper.KindReloaded}); err != nil {
+	config, err := d.config().encode()
+	if err == nil {
+		err = d.worker.control.Send(keeper.Message{Kind: keeper.KindReloaded, Config: config})
+	}
+	if err != nil {
 		d.log.Warn("tell the keeper", "error", err)
 	}
 }

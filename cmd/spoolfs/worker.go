@@ -31,7 +31,7 @@ func (c *workerCommand) Run(env *environment) error {
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("this command is for the keeper of a mount, see \"spoolfs mount\": %w", err))
 	}
-	flags, err := loadMount(w.args)
+	flags, err := w.loadMount()
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,9 @@ var (
 type worker struct {
 	control *keeper.Control
 	memory  *shm.Memory
-	args    []string // of "spoolfs mount"
-	mounted bool     // the mount was visible already when we were started
+	args    []string        // of "spoolfs mount"
+	inForce json.RawMessage // the configuration of the worker before; nil for the first
+	mounted bool            // the mount was visible already when we were started
 	ctx     context.Context
 	stop    context.CancelCauseFunc
 
@@ -102,11 +103,20 @@ func newWorker() (*worker, error) {
 		return nil, err
 	}
 	syscall.CloseOnExec(keeper.DeviceFD)
-	w := &worker{control: control, memory: memory, args: m.Start.Args, mounted: m.Start.Mounted, attached: make(chan struct{}), state: m.Start.State}
+	w := &worker{control: control, memory: memory, args: m.Start.Args, inForce: m.Start.Config, mounted: m.Start.Mounted, attached: make(chan struct{}), state: m.Start.State}
 	w.ctx, w.stop = context.WithCancelCause(context.Background())
 	go w.obey()
 	go w.sayAlive(m.Start.AliveEvery)
 	return w, nil
+}
+
+// loadMount reads the configuration: for the first worker of a mount the files,
+// for the others what was in force. A SIGHUP has the files read again.
+func (w *worker) loadMount() (*mountCommand, error) {
+	if w.inForce != nil {
+		return decodeMount(w.inForce)
+	}
+	return loadMount(w.args)
 }
 
 // obey does what the keeper says, to the end of the process.
@@ -177,12 +187,16 @@ func (w *worker) watch(progress func() error) {
 }
 
 // serve begins to serve the keeper's mount, and waits until it is visible.
-func (w *worker) serve(files *fs.FS) (served, error) {
+func (w *worker) serve(files *fs.FS, flags *mountCommand) (served, error) {
+	config, err := flags.encode()
+	if err != nil {
+		return nil, err
+	}
 	m, err := files.Serve(keeper.DeviceFD)
 	if err != nil {
 		return nil, err
 	}
-	err = w.control.Send(keeper.Message{Kind: keeper.KindReady, Version: version()})
+	err = w.control.Send(keeper.Message{Kind: keeper.KindReady, Version: version(), Config: config})
 	if err != nil {
 		return nil, errors.Join(err, m.Stop())
 	}

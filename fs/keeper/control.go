@@ -62,11 +62,20 @@ type Message struct {
 
 	// Version of the worker, in a ready.
 	Version string `json:"version,omitempty"`
+
+	// Config is the configuration that is in force, in a ready and a reloaded, as
+	// the next worker is to have it.
+	Config json.RawMessage `json:"config,omitempty"`
 }
 
 // Start is how to start.
 type Start struct {
-	Args       []string      `json:"args"` // of the command that mounts
+	Args []string `json:"args"` // of the command that mounts
+
+	// Config is what the last worker has left of its configuration, for the next
+	// one: it is in force while the mount lives. Nil for the first.
+	Config json.RawMessage `json:"config,omitempty"`
+
 	State      State         `json:"state"`
 	Mounted    bool          `json:"mounted"`     // the mount is visible already
 	AliveEvery time.Duration `json:"alive_every"` // how often to say so

@@ -61,21 +61,22 @@ type Keeper struct {
 	upgrade chan struct{}
 
 	// These belong to Run.
-	goal      goal
-	worker    *worker // nil between two
-	respawn   <-chan time.Time
-	deadline  <-chan time.Time // by which a worker must have ended
-	verified  chan error
-	reloading <-chan time.Time // when the worker must have reloaded
-	attached  bool
-	healthy   bool             // a worker serves
-	since     time.Time        // when healthy has changed
-	limit     <-chan time.Time // by which a worker must serve
-	cause     string           // of the last death that was not reported yet
-	row       int              // deaths of workers' own making in a row
-	forGood   bool             // the end is that of the mount, whoever could keep it
-	own       bool             // workers are started from the running program, not from disk
-	stuck     string
+	goal       goal
+	worker     *worker // nil between two
+	respawn    <-chan time.Time
+	deadline   <-chan time.Time // by which a worker must have ended
+	verified   chan error
+	reloading  <-chan time.Time // when the worker must have reloaded
+	reloadNext bool             // there was no worker to reload
+	attached   bool
+	healthy    bool             // a worker serves
+	since      time.Time        // when healthy has changed
+	limit      <-chan time.Time // by which a worker must serve
+	cause      string           // of the last death that was not reported yet
+	row        int              // deaths of workers' own making in a row
+	forGood    bool             // the end is that of the mount, whoever could keep it
+	own        bool             // workers are started from the running program, not from disk
+	stuck      string
 }
 
 // New mounts, and keeps nothing yet. The mount is not visible before a worker is

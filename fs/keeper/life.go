@@ -65,10 +65,12 @@ func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
 	k.worker.quiet = 0
 	switch m.Kind {
 	case KindReady:
+		k.keepConfig(m)
 		return k.workerReady()
 	case KindAlive:
 		k.alive(m.Stuck)
 	case KindReloaded:
+		k.keepConfig(m)
 		k.reloaded()
 	case KindUnmount:
 		if k.goal == serve {
@@ -79,6 +81,13 @@ func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
 		k.worker.reason = m.Reason
 	}
 	return false, nil
+}
+
+// keepConfig keeps the configuration for the next worker.
+func (k *Keeper) keepConfig(m Message) {
+	if m.Config != nil {
+		k.opts.Start.Config = m.Config
+	}
 }
 
 // workerReady makes the mount visible, if it is not yet, and says so.
@@ -96,6 +105,9 @@ func (k *Keeper) workerReady() (done bool, err error) {
 		k.opts.Logger.Error("tell the worker that the mount is there", "error", err)
 	}
 	k.notify("READY=1", "STATUS=serving", fmt.Sprintf("MAINPID=%d", os.Getpid()))
+	if k.reloadNext {
+		k.forwardReload()
+	}
 	switch k.goal {
 	case drain:
 		k.order(KindDrain)
@@ -357,9 +369,10 @@ func (k *Keeper) forwardReload() {
 	}
 	k.notify("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
 	if k.worker == nil || k.worker.ready.IsZero() {
-		k.notify("READY=1") // the next worker reads it anyway
+		k.reloadNext = true
 		return
 	}
+	k.reloadNext = false
 	if err := k.worker.process.Signal(syscall.SIGHUP); err != nil {
 		k.opts.Logger.Error("reload", "error", err)
 	}
