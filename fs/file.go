@@ -196,6 +196,7 @@ func (fs *FS) truncate(unique uint64, f *file, size int64) error {
 		return err
 	}
 	defer fs.unlock(f)
+	f.flushed = 0
 	if size == f.end() {
 		return nil
 	}
@@ -209,7 +210,6 @@ func (fs *FS) truncate(unique uint64, f *file, size int64) error {
 	if size == 0 {
 		f.newlines = 0
 	}
-	f.flushed = 0
 	fs.touch(f, from)
 	return nil
 }
