@@ -29,6 +29,7 @@ type cli struct {
 	Completion completionCommand `cmd:"" group:"other" help:"Print a script that completes commands in a shell."`
 	Version    versionCommand    `cmd:"" group:"other" help:"Print the version."`
 
+	Man          manCommand      `cmd:"" hidden:"" help:"Print a manual page."`
 	Worker       workerCommand   `cmd:"" hidden:"" help:"Serve a mount; for its keeper."`
 	Probe        probeCommand    `cmd:"" hidden:"" help:"See whether a mount answers; the daemon asks that itself."`
 	Complete     completeCommand `cmd:"" hidden:"" passthrough:"" help:"Answer the scripts of completion."`
