@@ -46,6 +46,11 @@ type file struct {
 	handles, writers int
 	named            bool
 
+	// keptHandles counts the handles that the tables have, which are more while one is
+	// being released: the records of the file must outlive those of its handles.
+	// Guarded by FS.mu.
+	keptHandles int
+
 	mu lock
 
 	// label is the path under which the file is stored.
@@ -152,6 +157,7 @@ func (fs *FS) write(f *file, c chunk) error {
 		return err
 	}
 	defer fs.unlock(f)
+	f.flushed = 0
 	if c.atEnd {
 		// Its own end, whatever the kernel believes: other files under the
 		// same name have other sizes.
@@ -168,7 +174,7 @@ func (fs *FS) write(f *file, c chunk) error {
 	}
 	copy(f.buf[c.offset-f.base:], c.data)
 	f.newlines += lines
-	f.writer, f.flushed = c.thread, 0
+	f.writer = c.thread
 	fs.touch(f, c.offset)
 	f.answers, f.answer = c.unique, uint64(len(c.data))
 	return nil

@@ -39,6 +39,7 @@ func (fs *FS) openLocked(n *node, f *file, in *fuse.InHeader, writer bool) *hand
 	n.handles = append(n.handles, h)
 	fs.handles[h.fh] = h
 	f.handles++
+	f.keptHandles++
 	if writer {
 		f.writers++
 	}
@@ -53,6 +54,7 @@ func (fs *FS) openLocked(n *node, f *file, in *fuse.InHeader, writer bool) *hand
 func (fs *FS) closeLocked(h *handle) {
 	n := h.node
 	delete(fs.handles, h.fh)
+	h.file.keptHandles--
 	fs.noteHandleLocked(h)
 	fs.noteNodeLocked(n)
 	n.handles = slices.DeleteFunc(n.handles, func(o *handle) bool { return o == h })

@@ -215,7 +215,7 @@ func (fs *FS) forgetIfEnded(f *file) {
 	defer f.mu.Unlock()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f.handles > 0 || f.named || f.forgotten {
+	if f.keptHandles > 0 || f.named || f.forgotten {
 		return
 	}
 	f.forgotten = true

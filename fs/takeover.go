@@ -238,15 +238,20 @@ func (t *takeover) readHandles() error {
 		r := newRecord(content)
 		n, f := fs.nodes[r.number()], t.files[r.number()]
 		h := &handle{fh: fh, node: n, file: f, writer: r.number() != 0, uid: uint32(r.number()), process: process(r.number())}
-		if r.err == nil && (n == nil || f == nil) {
-			r.err = fmt.Errorf("%w: handle %d of nothing", shm.ErrDamaged, fh)
-		}
 		if r.err != nil {
 			return r.err
+		}
+		if n == nil || f == nil {
+			// One handle without its file must not end the mount for all.
+			fs.opts.Logger.Error("an open file is not known any more", "handle", fh)
+			fs.noted.change.Delete(shm.Key{Kind: kindHandle, ID: fh})
+			fs.noted.some = true
+			return nil
 		}
 		fs.handles[fh] = h
 		n.handles = append(n.handles, h)
 		f.handles++
+		f.keptHandles++
 		f.route = n.dir.routeLocked()
 		if h.writer {
 			f.writers++

@@ -316,3 +316,29 @@ func TestReplay(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeOver_HalfReleased proves G10: a process may die when a file has been
+// given up by one of its handles wholly, and by another one only in part.
+func TestTakeOver_HalfReleased(t *testing.T) {
+	r := newRig(t, Options{})
+	u := r.as(1)
+	w := u.mustCreate("a")
+	reader := u.mustOpen("a", syscall.O_RDONLY)
+	if st := w.writeAt(line("000001"), 0); !st.Ok() {
+		t.Fatal(st)
+	}
+	h := r.fs.handle(reader.fh)
+	r.fs.mu.Lock()
+	h.file.handles-- // as far as its RELEASE got
+	r.fs.mu.Unlock()
+	w.close()
+	r.takeOver()
+	if r.fs.handle(reader.fh) == nil {
+		t.Error("the handle that was not quite released is not known")
+	}
+	reader.release()
+	r.wantBodies(line("000001"))
+	if err := r.checkRecords(); err != nil {
+		t.Error(err)
+	}
+}
