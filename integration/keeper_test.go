@@ -51,6 +51,13 @@ func (w *workerWatch) Write(b []byte) (int, error) {
 	}
 }
 
+// current is the worker there is.
+func (w *workerWatch) current() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pid
+}
+
 // await waits until something holds, and returns the worker there is then.
 func (w *workerWatch) await(t testing.TB, what string, holds func(pid, ready int) bool) (pid, ready int) {
 	t.Helper()

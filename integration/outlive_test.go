@@ -28,11 +28,14 @@ func TestKeeper_GroupKilled(t *testing.T) {
 	s, w := newKept(t, plainBinary)
 	m.equip(s)
 	s.start()
+	// This process has the connection, too: if a test that fails waited here for an
+	// answer of the mount, nothing could end it.
+	abort := time.AfterFunc(10*time.Minute, func() { unix.Unmount(s.dir, unix.MNT_FORCE) })
+	defer abort.Stop()
 	load := startBusy(t, s.dir, 8)
 	pid := 0
 	for i := range times(12, 100) {
-		last := pid
-		pid, _ = w.await(t, "another", func(pid, _ int) bool { return pid != last })
+		w.await(t, "another", func(now, _ int) bool { return now != pid })
 		moment := time.NewTimer(time.Duration(1+random.IntN(400)) * time.Millisecond)
 		<-moment.C
 		if i%4 == 3 {
@@ -48,6 +51,7 @@ func TestKeeper_GroupKilled(t *testing.T) {
 		if m.stored() != 2 {
 			t.Fatalf("%d descriptors are kept, want 2", m.stored())
 		}
+		pid = w.current()
 		m.equip(s)
 		s.launch()
 	}
@@ -73,11 +77,8 @@ func TestKeeper_GroupKilled(t *testing.T) {
 // killAll kills keeper and worker, as the end of a service's control group does.
 func (s *spool) killAll(w *workerWatch) {
 	s.t.Helper()
-	w.mu.Lock()
-	pid := w.pid
-	w.mu.Unlock()
 	s.cmd.Process.Kill()
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := unix.Kill(w.current(), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		s.t.Fatal(err)
 	}
 	<-s.exited
