@@ -106,10 +106,6 @@ func (m *serviceManager) equip(s *spool) {
 	m.t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, f := range s.files {
-		f.Close()
-	}
-	s.files = nil
 	for _, name := range m.names {
 		fd, err := unix.FcntlInt(uintptr(m.fds[name]), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {

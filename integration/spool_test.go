@@ -107,6 +107,10 @@ func (s *spool) launch() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	for _, f := range s.files {
+		f.Close() // a copy of ours would keep alive what the program ends
+	}
+	s.files = nil
 	exited := make(chan struct{})
 	s.exited = exited
 	go func(cmd *exec.Cmd) {
