@@ -164,7 +164,7 @@ func TestHealth_Draining(t *testing.T) {
 // TestProbe: the process that asks the mount ends well if it answers, says so if it
 // is dead, and can be ended while it waits, whatever the daemon does.
 func TestProbe(t *testing.T) {
-	s := startSpool(t, deadBroker, "--exchange", "x")
+	s := startSpool(t, deadBroker, "--exchange", "x", "--no-keeper")
 	probe := exec.Command(plainBinary, "probe", s.dir)
 	if out, err := probe.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
