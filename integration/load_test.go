@@ -33,8 +33,8 @@ func TestMount_WritersDoNotWaitForBroker(t *testing.T) {
 	mid, worst := median(reports)
 	t.Logf("%d files in %s, %.0f a second; a write takes %s at the median, %s at most",
 		loadWriters*loadFiles, took.Round(time.Millisecond), loadWriters*loadFiles/took.Seconds(), mid, worst)
-	if mid > 100*time.Millisecond {
-		t.Errorf("a write takes %s at the median, want at most 100 ms", mid)
+	if mid > time.Second {
+		t.Errorf("a write takes %s at the median, want at most a second", mid)
 	}
 	s.untilIngested(loadWriters * loadFiles)
 	if names := s.names(); len(names) != 1 || names[0] != ".status" {
