@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func (c *manCommand) Run(env *environment) error {
 		return err
 	}
 	if c.Page == "" {
-		for _, name := range sortedNames(pages) {
+		for _, name := range slices.Sorted(maps.Keys(pages)) {
 			fmt.Fprintln(env.stdout, name)
 		}
 		return nil
@@ -33,15 +34,6 @@ func (c *manCommand) Run(env *environment) error {
 	}
 	_, err = env.stdout.Write(md2man.Render([]byte(page)))
 	return err
-}
-
-func sortedNames(pages map[string]string) []string {
-	var names []string
-	for name := range pages {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // manPages are the manual pages, as Markdown, by name and section. They are made
@@ -127,8 +119,8 @@ func configPage(app *kong.Node) string {
 		}
 		p.item("**mountpoint**", "Directory to mount on.")
 		flags := configFlags(command)
-		for _, key := range sortedFlags(flags) {
-			if !flags[key].Hidden {
+		for _, key := range slices.Sorted(maps.Keys(flags)) {
+			if key != mountpointKey && !flags[key].Hidden {
 				p.item("**"+escaped(key)+"**", flagText(flags[key]))
 			}
 		}
@@ -136,17 +128,6 @@ func configPage(app *kong.Node) string {
 	p.head("SEE ALSO")
 	p.text("**spoolfs-mount**(8), **spoolfs-check**(8)")
 	return p.String()
-}
-
-func sortedFlags(flags map[string]*kong.Flag) []string {
-	var keys []string
-	for key := range flags {
-		if key != mountpointKey {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // leaves are the commands that can be run, below one or itself.
