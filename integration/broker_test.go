@@ -35,7 +35,7 @@ func TestMount_BrokerComesAndGoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkArrivals(t, reports, withoutRepeats(t, got))
+		checkArrivals(t, reports, withoutRepeats(t, got), s.status().Queue.Late)
 	}
 }
 

@@ -283,7 +283,7 @@ func TestMount_BrokerKilledUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkArrivals(t, reports, withoutRepeats(t, got))
+		checkArrivals(t, reports, withoutRepeats(t, got), s.status().Queue.Late)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}

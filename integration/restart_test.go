@@ -123,7 +123,7 @@ func TestMount_KilledDaemonKeepsHeldFiles(t *testing.T) {
 	for i, text := range got.pending {
 		arrived = append(arrived, rabbit.Delivery{Body: []byte(text), MessageID: got.ids[i]})
 	}
-	checkArrivals(t, reports, arrived)
+	checkArrivals(t, reports, arrived, 0)
 	failed := 0
 	for _, r := range reports {
 		failed += r.Failed

@@ -191,6 +191,7 @@ type statusJSON struct {
 	Queue   struct {
 		Ready, Leased, Delayed, Dead, Partial, Staged, Bytes uint64
 		OldestReadySeconds                                   float64 `json:"oldest_ready_seconds"`
+		Late                                                 uint64  `json:"late_total"`
 	}
 	Publisher struct {
 		State          string

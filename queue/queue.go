@@ -48,6 +48,7 @@ type Queue struct {
 	resumed chan struct{}   // closed when that is over
 	closed  bool
 	parks   uint64 // how often it was parked
+	late    uint64 // messages that were passed over
 	damage  DamageReport
 	asideOf *engine // whose database was set aside
 }

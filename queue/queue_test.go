@@ -140,6 +140,9 @@ func TestRoute_LateCommitGoesNext(t *testing.T) {
 	if got, want := ids(leaseAll(t, r, 2)), stageIDs(late, c); got != want {
 		t.Errorf("leased\n%swant\n%s", got, want)
 	}
+	if n := r.q.Store().LateTotal; n != 1 {
+		t.Errorf("%d messages are counted as late, want 1", n)
+	}
 }
 
 // TestStage_AppendsAfterBeingPassedOver: what is put into a stage that Lease

@@ -178,8 +178,15 @@ func (r *Route) dropExtentLocked(e *extent, ready bool) {
 	// Numbers at or above the cursor will be come upon. The others were passed
 	// over, and go out next.
 	if ready && e.lo < r.cursor {
-		r.behind.add(e.span)
+		r.passedOverLocked(e.span)
 	}
+}
+
+// passedOverLocked has numbers leased next that became ready only now, when later
+// ones may have been leased.
+func (r *Route) passedOverLocked(sp span) {
+	r.behind.add(sp)
+	r.q.late += sp.hi - sp.lo
 }
 
 // dueOf reads the due time from the key of a delayed message.

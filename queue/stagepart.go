@@ -89,8 +89,7 @@ func (s *Stage) releaseLocked(n int) {
 		done := span{e.lo, min(e.hi, e.lo+left)}
 		left -= done.hi - done.lo
 		if done.lo < r.cursor {
-			// It was passed over, and as a whole.
-			r.behind.add(done)
+			r.passedOverLocked(done) // as a whole
 		}
 		s.extents = s.extents[1:]
 		if e.lo = done.hi; e.lo < e.hi {

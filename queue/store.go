@@ -13,6 +13,11 @@ type StoreStats struct {
 	LimitBytes    uint64 // of stored records, see Limits
 	FaultsTotal   uint64 // how often it has failed and was opened again
 
+	// LateTotal counts messages that lost their place to later ones (G6), since
+	// they were committed longer than [Options.CommitGrace] after their Put: their
+	// writer went on, or the machine stood still.
+	LateTotal uint64
+
 	// Syncs is how long the disk took to make writes durable. Those that share a
 	// sync count once.
 	Syncs DurationStats
@@ -27,7 +32,7 @@ func (q *Queue) Store() StoreStats {
 		s.DiskFreeBytes = free
 	}
 	q.mu.Lock()
-	s.LimitBytes, s.FaultsTotal = q.limits.Bytes, q.parks
+	s.LimitBytes, s.FaultsTotal, s.LateTotal = q.limits.Bytes, q.parks, q.late
 	q.mu.Unlock()
 	if q.begin() == nil {
 		defer q.end()

@@ -55,6 +55,7 @@ var numbers = []number{
 	{"store_disk_usage_bytes", nil, gauge, "That the store takes on its disk.", func(s *status) float64 { return float64(s.Queue.StoreBytes) }},
 	{"store_disk_free_bytes", nil, gauge, "Free on the file system of the store.", func(s *status) float64 { return float64(s.Queue.DiskFreeBytes) }},
 	{"store_faults_total", nil, counter, "How often the store has failed and was opened again.", func(s *status) float64 { return float64(s.Queue.FaultsTotal) }},
+	{"late_messages_total", nil, counter, "Messages that lost their place to later ones: their file was released over 100 ms after it was flushed.", func(s *status) float64 { return float64(s.Queue.LateTotal) }},
 	{"store_damaged_total", nil, counter, "Rows, blocks or files of the store that could not be read.", func(s *status) float64 { return float64(s.Queue.DamagedTotal) }},
 	{"store_missing_total", nil, counter, "Messages that were in them.", func(s *status) float64 { return float64(s.Queue.MissingTotal) }},
 

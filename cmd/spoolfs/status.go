@@ -51,6 +51,7 @@ type queueStatus struct {
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
 	FreeBytes          uint64  `json:"free_bytes"`    // that the queue would still take
 	FaultsTotal        uint64  `json:"faults_total"`  // the store failed and was opened again
+	LateTotal          uint64  `json:"late_total"`    // messages that lost their place to later ones
 	DamagedTotal       uint64  `json:"damaged_total"` // rows, blocks or files of it that could not be read
 	MissingTotal       uint64  `json:"missing_total"` // messages that were in them
 	LimitBytes         uint64  `json:"limit_bytes"`
@@ -178,7 +179,7 @@ func (d *daemon) measureQueue(to *status) {
 	q := queueStatus{
 		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
-		FreeBytes: d.queue.Space().Free, FaultsTotal: store.FaultsTotal,
+		FreeBytes: d.queue.Space().Free, FaultsTotal: store.FaultsTotal, LateTotal: store.LateTotal,
 		LimitBytes: store.LimitBytes, StoreBytes: store.DiskBytes, DiskFreeBytes: store.DiskFreeBytes,
 	}
 	if q.Refusal = refusalCode(store.Refusal); q.Refusal != "" {
