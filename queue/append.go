@@ -11,17 +11,17 @@ import (
 // and returns when they are on stable storage.
 func (r *Route) Append(ms []Message) error {
 	if err := r.q.begin(); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	defer r.q.end()
 	values := encodeAll(ms)
 	sizes := sizeByUser(ms, values)
 	if err := r.q.admitAll(sizes); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), values, sizes)
 	if err = r.q.await(w, err); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	r.ready(e)
 	return nil

@@ -38,6 +38,9 @@ var (
 	// ErrNotFound says that there is no such message, or no more.
 	ErrNotFound = errors.New("message is not there")
 
+	// ErrExists says that there is a route of that name already.
+	ErrExists = errors.New("there is a route of that name")
+
 	// ErrLeased says that a message is being published at the moment. Try
 	// again later.
 	ErrLeased = errors.New("message is being published")

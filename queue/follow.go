@@ -31,13 +31,13 @@ type Follow struct {
 // same IDs again.
 func (r *Route) HandOver(all ...Handover) error {
 	if err := r.q.begin(); err != nil {
-		return fmt.Errorf("hand over from route %q: %w", r.name, err)
+		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
 	defer r.q.end()
 	entering := entrants(all)
 	w, err := r.submitHandOver(all, entering)
 	if err = r.q.await(w, err); err != nil {
-		return fmt.Errorf("hand over from route %q: %w", r.name, err)
+		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
 	for _, in := range entering {
 		in.route.ready(in.extent)
@@ -72,7 +72,7 @@ func entrants(all []Handover) []*entrant {
 }
 
 func (in *entrant) add(parent *Lease, m Message) {
-	m.ID = parent.ID + ID("/"+in.route.name)
+	m.ID = parent.ID + ID("/"+in.route.Name())
 	m.UID = parent.UID
 	v := value{m.kind(), encodeRecord(&m)}
 	in.values = append(in.values, v)

@@ -15,7 +15,7 @@ func (r *Route) Hasten() error {
 	// What is delayed anew meanwhile is due last.
 	for ; left > 0; left -= min(left, pageSize) {
 		if err := r.hastenPage(); err != nil {
-			return fmt.Errorf("hasten route %q: %w", r.name, err)
+			return fmt.Errorf("hasten route %q: %w", r.Name(), err)
 		}
 		r.signal()
 	}

@@ -44,7 +44,7 @@ func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("lease from route %q: %w", r.name, err)
+			return nil, fmt.Errorf("lease from route %q: %w", r.Name(), err)
 		}
 		if len(leases) > 0 {
 			r.signal() // there may be more, for somebody else
@@ -68,7 +68,7 @@ func (r *Route) Lease(ctx context.Context, max int) ([]*Lease, error) {
 // awaitReadable waits after a failure to read, longer each time.
 func (r *Route) awaitReadable(ctx context.Context, failure error, failures int) error {
 	wait := min(minReopenWait<<min(failures, 10), maxReopenWait)
-	r.q.opts.Logger.Error("messages cannot be read", "route", r.name, "error", failure, "retry_in", wait)
+	r.q.opts.Logger.Error("messages cannot be read", "route", r.Name(), "error", failure, "retry_in", wait)
 	return r.q.pause(ctx, nil, wait)
 }
 

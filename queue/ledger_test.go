@@ -75,7 +75,7 @@ func scanIDs(q *Queue) (map[ID]int, error) {
 	found := map[ID]int{}
 	for _, r := range allRoutes(q) {
 		if err := scanCounters(r); err != nil {
-			return nil, fmt.Errorf("route %q: %w", r.name, err)
+			return nil, fmt.Errorf("route %q: %w", r.Name(), err)
 		}
 		for _, kind := range append([]byte{kindDelayed}, contentKinds...) {
 			err := q.eachRow(routeKey(kind, r.id), routeKey(kind, r.id+1), func(_, value []byte) error {

@@ -83,13 +83,14 @@ func (q *Queue) takeUp() error {
 // keepRoutes writes the routes again whose making a fault has undone: callers
 // may hold them, and what they append must be found by the name of the route.
 func (q *Queue) keepRoutes(im *image) error {
+	q.settleNames(im)
 	b := q.engine.db.NewBatch()
-	for name, r := range q.routes { // only submitRoute adds to it
+	for name, r := range q.routes { // only submitRoute and RenameRoute change it
 		if im.routes[name] != nil {
 			continue
 		}
 		now := newRoute(q, r.id)
-		now.name = name
+		now.setName(name)
 		im.routes[name] = now
 		if err := errors.Join(now.write(b), b.Set(routeKey(kindCounters, r.id), now.count.encode(), nil)); err != nil {
 			return err
@@ -160,18 +161,20 @@ func eachRowOf(db *pebble.DB, lo, hi []byte, f func(key, value []byte) error) er
 	})
 }
 
-func (im *image) addRoute(key, value []byte) (err error) {
+func (im *image) addRoute(key, value []byte) error {
 	r := newRoute(im.q, binary.BigEndian.Uint32(key[1:]))
-	if r.name, err = decodeRouteName(value); err != nil {
+	name, err := decodeRouteName(value)
+	if err != nil {
 		return fmt.Errorf("route %d: %w", r.id, err)
 	}
+	r.setName(name)
 	if err := r.load(); err != nil {
-		return fmt.Errorf("route %q: %w", r.name, err)
+		return fmt.Errorf("route %q: %w", r.Name(), err)
 	}
-	if im.routes[r.name] != nil {
-		return fmt.Errorf("%w: two routes have the name %q", ErrCorrupt, r.name)
+	if im.routes[r.Name()] != nil {
+		return fmt.Errorf("%w: two routes have the name %q", ErrCorrupt, r.Name())
 	}
-	im.routes[r.name] = r
+	im.routes[r.Name()] = r
 	return nil
 }
 
@@ -280,7 +283,7 @@ func (im *image) check() error {
 		hi := uint64(0)
 		for _, e := range r.staged {
 			if e.lo < hi || e.hi < e.lo || e.hi > r.count.next {
-				return fmt.Errorf("%w: route %q has overlapping stages", ErrCorrupt, r.name)
+				return fmt.Errorf("%w: route %q has overlapping stages", ErrCorrupt, r.Name())
 			}
 			hi = e.hi
 		}

@@ -85,21 +85,21 @@ func (q *Queue) Mark(bundle FileID) (Mark, error) {
 // all is stored, or nothing.
 func (r *Route) AppendMarked(ms []Message, m Mark) error {
 	if err := r.q.begin(); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	defer r.q.end()
 	values := encodeAll(ms)
 	sizes := sizeByUser(ms, values)
 	if err := r.q.admitAll(sizes); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	b := r.q.engine.db.NewBatch()
 	if err := r.q.setMark(b, m); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	e, w, err := r.submitAppend(b, values, sizes)
 	if err = r.q.await(w, err); err != nil {
-		return fmt.Errorf("append to route %q: %w", r.name, err)
+		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	r.ready(e)
 	return nil

@@ -83,7 +83,7 @@ func (r *Route) Entries(state State, after Place) iter.Seq2[Entry, error] {
 				continue // what is damaged is set aside; the others keep their keys
 			}
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("list route %q: %w", r.name, err))
+				yield(Entry{}, fmt.Errorf("list route %q: %w", r.Name(), err))
 				return
 			}
 			for _, row := range page {
@@ -101,12 +101,12 @@ func (r *Route) Entries(state State, after Place) iter.Seq2[Entry, error] {
 // Errors: ErrNotFound, ErrFault, ErrClosed.
 func (r *Route) Entry(state State, p Place) (*Message, error) {
 	if err := r.q.begin(); err != nil {
-		return nil, fmt.Errorf("message %d of route %q: %w", p.Seq, r.name, err)
+		return nil, fmt.Errorf("message %d of route %q: %w", p.Seq, r.Name(), err)
 	}
 	defer r.q.end()
 	row, err := r.rowAt(state, p)
 	if err != nil {
-		return nil, fmt.Errorf("message %d of route %q: %w", p.Seq, r.name, err)
+		return nil, fmt.Errorf("message %d of route %q: %w", p.Seq, r.Name(), err)
 	}
 	return row.Message, nil
 }

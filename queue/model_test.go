@@ -177,7 +177,7 @@ func (m *model) redrive() {
 	if err := r.Purge(e.state, e.Place); !errors.Is(err, ErrNotFound) {
 		m.t.Fatalf("purge of what is gone: %v, want %v", err, ErrNotFound)
 	}
-	m.redriven = &redriven{r.name, e.Entry, m.order[e.ID]}
+	m.redriven = &redriven{r.Name(), e.Entry, m.order[e.ID]}
 	m.clock++
 	m.order[e.ID] = m.clock
 	// If a crash undoes it, it is set aside still.

@@ -25,7 +25,7 @@ func (r *Route) Replace(state State, p Place, with []Message) error {
 		err = ErrLeased
 	}
 	if err != nil {
-		return fmt.Errorf("replace message %d of route %q: %w", p.Seq, r.name, err)
+		return fmt.Errorf("replace message %d of route %q: %w", p.Seq, r.Name(), err)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (r *Route) ReplaceAll(state State, by func(*Message) ([]Message, bool)) (in
 		}, by)
 		total += n
 		if err != nil {
-			return total, fmt.Errorf("replace messages of route %q: %w", r.name, err)
+			return total, fmt.Errorf("replace messages of route %q: %w", r.Name(), err)
 		}
 		left -= min(left, uint64(len(page)))
 		from = next

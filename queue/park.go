@@ -127,7 +127,7 @@ func (q *Queue) adoptLocked(im *image) {
 			s.adoptLocked(now)
 			continue
 		}
-		now.route = q.routes[now.route.name]
+		now.route = q.routes[now.route.Name()]
 		// In the life of a queue, a stage that nobody knows was committed, by
 		// a write that is lost. (A discard is synced.)
 		now.owed = !first

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,7 +15,7 @@ import (
 type Route struct {
 	q    *Queue
 	id   uint32
-	name string
+	name atomic.Pointer[string] // changed by Rename alone
 
 	// leasing is held by the one Lease that looks for messages.
 	leasing sync.Mutex
@@ -81,7 +82,7 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 		return r, nil, nil
 	}
 	r := newRoute(q, q.nextRouteIDLocked())
-	r.name = name
+	r.setName(name)
 	b := q.engine.db.NewBatch()
 	if err := r.write(b); err != nil {
 		return nil, nil, err
@@ -92,9 +93,7 @@ func (q *Queue) submitRoute(name string) (*Route, *write, error) {
 }
 
 // write adds the row with the name of the route.
-func (r *Route) write(b *pebble.Batch) error {
-	return b.Set(routeKey(kindRoute, r.id), encodeRouteName(r.name), nil)
-}
+func (r *Route) write(b *pebble.Batch) error { return writeRouteName(b, r.id, r.Name()) }
 
 // nextRouteIDLocked is behind all that are taken; damage may leave gaps.
 func (q *Queue) nextRouteIDLocked() uint32 {
@@ -122,7 +121,14 @@ func decodeRouteName(value []byte) (name string, err error) {
 }
 
 // Name returns the name of the route.
-func (r *Route) Name() string { return r.name }
+func (r *Route) Name() string {
+	if name := r.name.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+func (r *Route) setName(name string) { r.name.Store(&name) }
 
 // headLocked is the smallest number that may be ready or leased. Stages do not
 // count: they remember their numbers themselves.

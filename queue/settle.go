@@ -59,11 +59,11 @@ func (r *Route) DeadLetter(l *Lease, reason string) error {
 // takes its place.
 func (r *Route) settle(leases []*Lease, with func(*pebble.Batch, *Lease) error) error {
 	if err := r.q.begin(); err != nil {
-		return fmt.Errorf("settle in route %q: %w", r.name, err)
+		return fmt.Errorf("settle in route %q: %w", r.Name(), err)
 	}
 	defer r.q.end()
 	if err := r.q.await(r.submitSettle(r.q.engine.db.NewBatch(), leases, with)); err != nil {
-		return fmt.Errorf("settle in route %q: %w", r.name, err)
+		return fmt.Errorf("settle in route %q: %w", r.Name(), err)
 	}
 	return nil
 }

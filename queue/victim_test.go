@@ -379,7 +379,7 @@ func (v *victim) lease(t *testing.T, q *Queue) {
 			}
 		}
 		if s, err := r.Stats(); err != nil || s.Ready != 0 {
-			t.Errorf("route %q: %+v (%v) when all was leased", r.name, s, err)
+			t.Errorf("route %q: %+v (%v) when all was leased", r.Name(), s, err)
 		}
 	}
 }
@@ -388,7 +388,7 @@ func checkAllCounters(t *testing.T, q *Queue) {
 	t.Helper()
 	for _, r := range q.routes {
 		if err := scanCounters(r); err != nil {
-			t.Errorf("route %q: %v", r.name, err)
+			t.Errorf("route %q: %v", r.Name(), err)
 		}
 	}
 }
