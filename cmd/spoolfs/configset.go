@@ -146,6 +146,18 @@ func (s setting) value() (any, error) {
 	return list, nil
 }
 
+// texts is a value as a list, which check has let through.
+func (s setting) texts() []string {
+	if s.node.Kind == yaml.ScalarNode {
+		return []string{s.node.Value}
+	}
+	var all []string
+	for _, n := range s.node.Content {
+		all = append(all, n.Value)
+	}
+	return all
+}
+
 // wantOf says what a value should be. Texts take all, so that what is quoted is
 // no password.
 func wantOf(target reflect.Value, got string) string {
@@ -180,7 +192,7 @@ func (c *configSet) Validate(*kong.Application) error { return nil }
 // Resolve is part of kong.Resolver. What is in the environment comes first.
 func (c *configSet) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	s, ok := c.settings[keyOf(flag)]
-	if !ok || environmentOf(flag) != "" {
+	if !ok || flag.Tag.Get("config") == "-" || environmentOf(flag) != "" {
 		return nil, nil
 	}
 	return s.value()
@@ -197,6 +209,17 @@ func environmentOf(flag *kong.Flag) string {
 		}
 	}
 	return ""
+}
+
+// configKeys are the flags that can stand in a file, whatever command reads it:
+// those of the daemon.
+func configKeys(app *kong.Node) map[string]*kong.Flag {
+	for _, command := range app.Children {
+		if command.Name == "mount" {
+			return configFlags(command)
+		}
+	}
+	return nil
 }
 
 // configFlags are the flags of a command that can stand in a file, by their

@@ -13,9 +13,9 @@ import (
 type drainCommand struct {
 	storeFlags `embed:""`
 
-	To string `env:"-" placeholder:"MOUNTPOINT" help:"Move the messages, dead letters and partial files to the spool that is mounted there, instead of sending them."`
+	To string `config:"-" env:"-" placeholder:"MOUNTPOINT" help:"Move the messages, dead letters and partial files to the spool that is mounted there, instead of sending them."`
 
-	Limit time.Duration `help:"End after this time in any case, with exit code 75 (no limit)."`
+	Limit time.Duration `config:"-" help:"End after this time in any case, with exit code 75 (no limit)."`
 }
 
 // Run is called by kong.

@@ -30,19 +30,30 @@ Examples:
 
 // Help is shown by kong.
 func (*janitorCommand) Help() string {
-	return `Examples:
+	return `The settings are those of the daemon, and are read from the same files and
+variables; see spoolfs.yaml(5). A store belongs to one process: beside a
+daemon the janitor needs one of its own.
+
+Examples:
 
     spoolfs janitor --store=/var/lib/spoolfs-janitor --exchange=xs_user \
         --broker=amqps://user@host/vhost --password-file=/etc/spoolfs/password \
         /shared/retry
+    spoolfs janitor --config=/etc/spoolfs/janitor.yaml
+    spoolfs janitor --once --limit=10m /shared/retry || echo "not all is sent"
 `
 }
 
 // Help is shown by kong.
 func (*drainCommand) Help() string {
-	return `Examples:
+	return `The settings are those of the daemon, and are read from the same files and
+variables; see spoolfs.yaml(5). With --to no broker is needed.
 
+Examples:
+
+    spoolfs drain                       # the store of the daemon, which is stopped
     spoolfs drain --store=/mnt/recovered/spoolfs --exchange=xs_user \
         --broker=amqps://user@host/vhost --password-file=/etc/spoolfs/password
+    spoolfs drain --store=/mnt/recovered/spoolfs --to=/run/spool
 `
 }

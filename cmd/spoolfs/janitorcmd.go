@@ -5,23 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // janitorCommand are the flags of "spoolfs janitor".
 type janitorCommand struct {
-	Directories []string `arg:"" name:"directory" help:"Directories to empty, such as those of Sarracenia's retry files. Several janitors may work in one."`
+	Directories []string `arg:"" optional:"" name:"directory" env:"SPOOLFS_JANITOR" sep:"none" help:"Directories to empty, such as those of Sarracenia's retry files, if not those of janitor in the configuration. Several janitors may work in one."`
 
 	storeFlags   `embed:""`
 	janitorFlags `embed:""`
 
-	Once  bool          `help:"End when the directories are empty and all is sent, for job scripts."`
-	Limit time.Duration `help:"With --once: end after this time in any case, with exit code 75 (no limit)."`
+	Once  bool          `config:"-" help:"End when the directories are empty and all is sent, for job scripts."`
+	Limit time.Duration `config:"-" help:"With --once: end after this time in any case, with exit code 75 (no limit)."`
+}
+
+// AfterApply is called by kong when all values are set. Directories that are not
+// named are those of the files.
+func (c *janitorCommand) AfterApply(ctx *kong.Context) error {
+	if err := c.storeFlags.AfterApply(ctx); err != nil {
+		return err
+	}
+	if s, inFile := c.files.settings["janitor"]; inFile && len(c.Directories) == 0 {
+		c.Directories = s.texts()
+	}
+	return nil
 }
 
 // Run is called by kong.
 func (c *janitorCommand) Run(env *environment) error {
 	if err := c.janitorFlags.check(); err != nil {
-		return err
+		return c.origins.placed(err)
+	}
+	if len(c.Directories) == 0 {
+		return withCode(exitUsage, errors.New("no directory is given: name those to empty on the command line, or as janitor in the configuration"))
 	}
 	d, err := c.open(env)
 	if err != nil {

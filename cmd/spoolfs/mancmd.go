@@ -113,16 +113,11 @@ func configPage(app *kong.Node) string {
 	p.text("**/etc/spoolfs/spoolfs.yaml** has a key for each flag of **spoolfs-mount**(8). Files *conf.d/\\*.yaml* beside it come after it, in the order of their names. " +
 		"A flag comes before a variable of the environment, and that before a file. Unknown keys are errors.")
 	p.head("KEYS")
-	for _, command := range app.Children {
-		if command.Name != "mount" {
-			continue
-		}
-		p.item("**mountpoint**", "Directory to mount on.")
-		flags := configFlags(command)
-		for _, key := range slices.Sorted(maps.Keys(flags)) {
-			if key != mountpointKey && !flags[key].Hidden {
-				p.item("**"+escaped(key)+"**", flagText(flags[key]))
-			}
+	p.item("**mountpoint**", "Directory to mount on.")
+	flags := configKeys(app)
+	for _, key := range slices.Sorted(maps.Keys(flags)) {
+		if key != mountpointKey && !flags[key].Hidden {
+			p.item("**"+escaped(key)+"**", flagText(flags[key]))
 		}
 	}
 	p.head("SEE ALSO")

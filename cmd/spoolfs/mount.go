@@ -19,7 +19,7 @@ import (
 // config:"-". What can change while the daemon runs has reload:"yes"; see also
 // routeFlags.
 type mountCommand struct {
-	Config     string `config:"-" placeholder:"FILE" help:"Configuration, as YAML: a key for each flag, with _ for -. The files conf.d/*.yaml beside it come after it. The default is /etc/spoolfs/spoolfs.yaml, if it is there."`
+	configured `embed:""`
 	Mountpoint string `arg:"" optional:"" env:"SPOOLFS_MOUNTPOINT" help:"Directory to mount on; it may also stand in the configuration."`
 
 	Store      string `placeholder:"DIR" help:"Directory of the messages that are not confirmed yet, on a local disk. It is made if it is not there. The default is systemd's state directory, if there is one."`
@@ -49,8 +49,6 @@ type mountCommand struct {
 	observeFlags `embed:""`
 	keeperFlags  `embed:""`
 
-	files       *configSet
-	origins     origins
 	statusGroup uint32
 }
 

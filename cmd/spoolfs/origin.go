@@ -17,12 +17,20 @@ const (
 	mountpointEnv  = "SPOOLFS_MOUNTPOINT"
 )
 
+// configured are the files of a command that reads the configuration, and where
+// its settings come from.
+type configured struct {
+	Config string `config:"-" placeholder:"FILE" help:"Configuration, as YAML: a key for each flag of spoolfs mount, with _ for -. The files conf.d/*.yaml beside it come after it. The default is /etc/spoolfs/spoolfs.yaml, if it is there."`
+
+	files   *configSet
+	origins origins
+}
+
 // BeforeResolve is called by kong when the command line is read and its values
-// are not set yet. It reads the files.
-func (c *mountCommand) BeforeResolve(ctx *kong.Context) error {
-	command := ctx.Selected()
+// are not set yet. It reads the files, which may have any key of the daemon.
+func (c *configured) BeforeResolve(ctx *kong.Context) error {
 	path := ""
-	for _, flag := range command.Flags {
+	for _, flag := range ctx.Selected().Flags {
 		if flag.Name == "config" {
 			path, _ = ctx.FlagValue(flag).(string)
 		}
@@ -33,7 +41,7 @@ func (c *mountCommand) BeforeResolve(ctx *kong.Context) error {
 	}
 	set, err := readConfig(path, named)
 	if set != nil {
-		err = errors.Join(err, set.check(configFlags(command)))
+		err = errors.Join(err, set.check(configKeys(ctx.Model.Node)))
 	}
 	if err != nil {
 		return withCode(exitConfig, err)
@@ -43,10 +51,8 @@ func (c *mountCommand) BeforeResolve(ctx *kong.Context) error {
 	return nil
 }
 
-// AfterApply is called by kong when all values are set. It notes where each
-// comes from, and fills in what is neither on the command line, nor in the
-// environment, nor in a file.
-func (c *mountCommand) AfterApply(ctx *kong.Context) error {
+// note notes where each value comes from.
+func (c *configured) note(ctx *kong.Context) {
 	given := map[string]bool{}
 	for _, p := range ctx.Path {
 		if p.Flag != nil && !p.Resolved {
@@ -65,12 +71,22 @@ func (c *mountCommand) AfterApply(ctx *kong.Context) error {
 			c.origins[key] = s.where()
 		}
 	}
-	c.fillIn()
-	return nil
 }
 
-// fillIn takes the mountpoint from a file, and the store from systemd.
-func (c *mountCommand) fillIn() {
+// fillInStore takes a store that is not named anywhere from systemd.
+func (c *configured) fillInStore(store *string) {
+	if *store == "" {
+		if dir := firstPath(os.Getenv("STATE_DIRECTORY")); dir != "" {
+			*store, c.origins["store"] = dir, "STATE_DIRECTORY"
+		}
+	}
+}
+
+// AfterApply is called by kong when all values are set. It notes where each
+// comes from, and fills in what is neither on the command line, nor in the
+// environment, nor in a file: the mountpoint, which is no flag, and the store.
+func (c *mountCommand) AfterApply(ctx *kong.Context) error {
+	c.note(ctx)
 	c.origins[mountpointKey] = originArgument
 	s, inFile := c.files.settings[mountpointKey]
 	switch _, inEnvironment := os.LookupEnv(mountpointEnv); {
@@ -79,9 +95,6 @@ func (c *mountCommand) fillIn() {
 	case c.Mountpoint == "" && inFile:
 		c.Mountpoint, c.origins[mountpointKey] = s.node.Value, s.where()
 	}
-	if c.Store == "" {
-		if dir := firstPath(os.Getenv("STATE_DIRECTORY")); dir != "" {
-			c.Store, c.origins["store"] = dir, "STATE_DIRECTORY"
-		}
-	}
+	c.fillInStore(&c.Store)
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/alecthomas/units"
 
 	"spoolfs/queue"
@@ -15,7 +16,9 @@ import (
 
 // storeFlags are those of a command that has a store to itself and mounts nothing.
 type storeFlags struct {
-	Store        string `required:"" placeholder:"DIR" help:"Directory of the messages that are not confirmed yet."`
+	configured `embed:""`
+
+	Store        string `placeholder:"DIR" help:"Directory of the messages that are not confirmed yet. The default is systemd's state directory, if there is one."`
 	NetworkStore bool   `help:"Use a store that is on a network file system."`
 	routeFlags   `embed:""`
 
@@ -28,28 +31,57 @@ type storeFlags struct {
 	LogFormat string `default:"text" enum:"text,json" help:"Form of the log: ${enum} (${default})."`
 }
 
+// AfterApply is called by kong when all values are set.
+func (f *storeFlags) AfterApply(ctx *kong.Context) error {
+	f.note(ctx)
+	f.fillInStore(&f.Store)
+	return nil
+}
+
+// check refuses what cannot work before anything is touched.
+func (f *storeFlags) check() error {
+	if err := f.routeFlags.check(); err != nil {
+		return f.origins.placed(err)
+	}
+	if !(f.UserShare > 0 && f.UserShare <= 1) { // nor NaN
+		return f.origins.placed(badSetting("user_share", "want more than 0 and at most 1, not %g", f.UserShare))
+	}
+	return f.checkStore()
+}
+
+// checkStore sees that a store is named.
+func (f *storeFlags) checkStore() error {
+	if f.Store == "" {
+		return withCode(exitUsage, errors.New("no store is given: use --store=DIR, or store in the configuration"))
+	}
+	return nil
+}
+
 // open opens the store and makes the parts of a daemon that is not mounted. What a
 // daemon has left is taken up as it would.
 func (f *storeFlags) open(env *environment) (*daemon, error) {
-	if err := f.routeFlags.check(); err != nil {
+	if err := f.check(); err != nil {
 		return nil, err
-	}
-	if !(f.UserShare > 0 && f.UserShare <= 1) {
-		return nil, badSetting("user_share", "want more than 0 and at most 1, not %g", f.UserShare)
 	}
 	store, err := filepath.Abs(f.Store)
 	if err != nil {
 		return nil, withCode(exitUsage, err)
 	}
 	return newDaemon(&mountCommand{
-		Store: store, NetworkStore: f.NetworkStore, routeFlags: f.routeFlags,
+		configured: f.configured,
+		Store:      store, NetworkStore: f.NetworkStore, routeFlags: f.routeFlags,
 		MaxBytes: f.MaxBytes, MaxMessages: f.MaxMessages, UserShare: f.UserShare, StopSend: f.StopSend,
 		LogLevel: f.LogLevel, observeFlags: observeFlags{LogFormat: f.LogFormat, StalledAfter: time.Minute},
 	}, env)
 }
 
 // mustExist refuses a store that is not there, instead of making one.
-func (f *storeFlags) mustExist() error { return storeMustExist(f.Store) }
+func (f *storeFlags) mustExist() error {
+	if err := f.checkStore(); err != nil {
+		return err
+	}
+	return storeMustExist(f.Store)
+}
 
 func storeMustExist(store string) error {
 	_, err := os.Stat(filepath.Join(store, "FORMAT"))
