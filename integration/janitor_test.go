@@ -233,7 +233,7 @@ func TestDrain_DeadNode(t *testing.T) {
 // written to is refused with a reason, and none is made where there is none.
 func TestDrain_Disk(t *testing.T) {
 	disk := t.TempDir()
-	if err := unix.Mount("none", disk, "tmpfs", 0, "size=512m"); err != nil {
+	if err := unix.Mount("none", disk, "tmpfs", 0, "size=128m"); err != nil {
 		t.Skipf("cannot mount: %v", err)
 	}
 	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
@@ -246,11 +246,11 @@ func TestDrain_Disk(t *testing.T) {
 	s.until("prepared for a full disk", func() bool {
 		var st unix.Stat_t
 		err := unix.Stat(filepath.Join(store, "BALLAST"), &st)
-		return err == nil && st.Blocks*512 >= 32<<20 // the whole of it: 1/16 of the disk
+		return err == nil && st.Blocks*512 >= 32<<20 // the whole of it
 	})
 	s.kill()
 	within(t, time.Minute, "without a writer", func() bool { // the worker dies just after its keeper
-		err := unix.Mount("none", disk, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "size=512m")
+		err := unix.Mount("none", disk, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "size=128m")
 		if err != nil && err != unix.EBUSY {
 			t.Fatal(err)
 		}
@@ -260,10 +260,10 @@ func TestDrain_Disk(t *testing.T) {
 	if code := p.wait(); code != 74 || !strings.Contains(p.stderr.String(), "read-only") {
 		t.Errorf("exit code %d on a read-only disk, want 74", code)
 	}
-	if err := unix.Mount("none", disk, "tmpfs", unix.MS_REMOUNT, "size=512m"); err != nil {
+	if err := unix.Mount("none", disk, "tmpfs", unix.MS_REMOUNT, "size=128m"); err != nil {
 		t.Fatal(err)
 	}
-	os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 512<<20), 0o600)
+	os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 128<<20), 0o600)
 	p = runProgram(t, "drain", "--store", store, "--broker", "stdout:", "--exchange", "x", "--limit", "1m")
 	if code := p.wait(); code != 0 || !strings.Contains(p.stderr.String(), "200 messages sent, 0 left") {
 		t.Errorf("exit code %d on a full disk", code)

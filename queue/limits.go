@@ -28,12 +28,15 @@ type Limits struct {
 	FreeFloor uint64
 
 	// Ballast is the size in bytes of a file that is given up when the disk is
-	// full all the same, since somebody else filled it. Default as FreeFloor.
+	// full all the same, since somebody else filled it. Opening the store takes
+	// up to 24 MiB then, as what was in memory tables becomes tables on disk.
+	// Default as FreeFloor, but at least 32 MiB or 1/4 of a smaller file system.
 	Ballast uint64
 }
 
 const (
 	defaultFloor     = 64 << 20
+	smallBallast     = 32 << 20
 	defaultUserShare = 0.5
 )
 
@@ -50,7 +53,7 @@ func (l *Limits) ensureDefaults(total uint64) {
 		l.FreeFloor = small
 	}
 	if l.Ballast == 0 {
-		l.Ballast = small
+		l.Ballast = max(small, min(total/4, smallBallast))
 	}
 }
 
