@@ -105,10 +105,24 @@ func (s *server) takeUp() error {
 	}
 	out := make([]byte, device.RequestSize)
 	for _, r := range s.memory.InHand() {
+		if h := s.slots.hold(r.Slot); !h.isWhole(r) {
+			s.fs.opts.Logger.Error("a request is damaged in the shared memory: it is answered with EIO", "slot", r.Slot, "unique", r.Unique)
+			s.reply(h, out[:refusal(out, r.Unique, syscall.EIO)])
+			h.slot.End()
+			continue
+		}
 		s.replay(r, out)
 	}
 	s.fs.forgetOutcomes()
 	return nil
+}
+
+// isWhole reports whether the buffer of a slot holds the request that it should.
+func (h *hand) isWhole(r shm.Request) bool {
+	const header = 40
+	in := h.slot.Buffer()
+	return r.Length >= header && binary.LittleEndian.Uint32(in) == uint32(r.Length) &&
+		binary.LittleEndian.Uint64(in[8:])&^shm.Resent == r.Unique
 }
 
 // replay handles a request that is in a slot.

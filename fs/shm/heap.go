@@ -261,7 +261,10 @@ func (h *heap) freeRun(from, k int) {
 // eachRecordBlock calls f for all blocks of records, taken or not, and takes
 // none. It makes the chunks known.
 func (h *heap) eachRecordBlock(f func(block) error) error {
-	last := h.lastRecordChunk()
+	last, err := h.lastRecordChunk()
+	if err != nil {
+		return err
+	}
 	for i := 0; i <= last; i++ {
 		for len(h.chunks) <= i {
 			h.chunks = append(h.chunks, chunk{})
@@ -288,22 +291,24 @@ func (h *heap) eachRecordBlock(f func(block) error) error {
 	return nil
 }
 
-// lastRecordChunk is the highest chunk that holds records; -1 if none does.
-func (h *heap) lastRecordChunk() int {
+// lastRecordChunk is the highest chunk that holds records; -1 if none does. Pages
+// of the map that were never written to are skipped: to read them would make them.
+func (h *heap) lastRecordChunk() (int, error) {
 	last := -1
 	for at := 0; at < h.count; at += pageSize {
+		next, err := h.m.nextWritten(h.m.heap + uint64(at))
+		if err != nil || next >= h.m.heap+uint64(h.count) {
+			return last, err
+		}
+		at = int(next-h.m.heap) / pageSize * pageSize
 		page := h.m.data[h.m.heap+uint64(at) : h.m.heap+uint64(min(at+pageSize, h.count))]
-		empty := true
 		for i, class := range page {
 			if class != 0 {
-				last, empty = at+i, false
+				last = at + i
 			}
 		}
-		if empty && at > last+1<<16 {
-			break
-		}
 	}
-	return last
+	return last, nil
 }
 
 // canClaim reports whether a block is one that alloc could have given, and is

@@ -32,7 +32,7 @@ func Create(opts Options) (*Memory, error) {
 		return nil, fmt.Errorf("make shared memory: %w", err)
 	}
 	g := newGeometry(opts)
-	if err := unix.Ftruncate(fd, int64(g.size)); err != nil {
+	if err := setSize(fd, int64(g.size)); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("make shared memory of %d bytes: %w", g.size, err)
 	}
@@ -48,6 +48,16 @@ func Create(opts Options) (*Memory, error) {
 	}
 	m.word(atMagic).Store(magic) // the last
 	return m, nil
+}
+
+// setSize gives a memory its size for good: one that a process has mapped and
+// another one makes shorter kills the first.
+func setSize(fd int, size int64) error {
+	if err := unix.Ftruncate(fd, size); err != nil {
+		return err
+	}
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	return err
 }
 
 // Open maps a memory that another process has made. The descriptor belongs to
@@ -103,10 +113,18 @@ func mapMemory(fd int, g geometry) (*Memory, error) {
 // monotonic returns a clock that is the same in all processes.
 func monotonic() func() int64 {
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // every Linux has it
+	var start time.Time
+	// What passes between the two is how far the clocks of processes are apart.
+	for range 100 {
+		before := time.Now()
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+			panic(err) // every Linux has it
+		}
+		if start = time.Now(); start.Sub(before) < 20*time.Microsecond {
+			break
+		}
 	}
-	base, start := ts.Nano(), time.Now()
+	base := ts.Nano()
 	return func() int64 { return base + int64(time.Since(start)) }
 }
 

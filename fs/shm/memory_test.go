@@ -115,11 +115,32 @@ func TestOpen_Refuses(t *testing.T) {
 	}
 	// A file that is shorter than its header says must not end in SIGBUS.
 	m := newMemory(t, Options{Heap: 1 << 20})
-	if err := unix.Ftruncate(m.FD(), int64(m.size)-1); err != nil {
+	cut, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reopen(t, m); !errors.Is(err, ErrDamaged) {
+	if _, err := unix.Pwrite(cut, m.data[:pageSize], 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Ftruncate(cut, int64(m.size)-1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(cut); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a cut memory: %v", err)
+	}
+}
+
+// TestCreate_Sealed: a worker, which may run as somebody else, cannot cut the
+// memory that its keeper has mapped.
+func TestCreate_Sealed(t *testing.T) {
+	m := newMemory(t, Options{Heap: 1 << 20})
+	for _, size := range []int64{0, int64(m.size) - 1, int64(m.size) + 1} {
+		if err := unix.Ftruncate(m.FD(), size); !errors.Is(err, unix.EPERM) {
+			t.Errorf("truncated to %d bytes: %v", size, err)
+		}
+	}
+	if err := m.punch(m.heap, chunkSize); err != nil {
+		t.Errorf("memory cannot be given back: %v", err)
 	}
 }
 

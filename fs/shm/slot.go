@@ -94,6 +94,19 @@ func (m *Memory) punch(at uint64, n int) error {
 	return nil
 }
 
+// nextWritten is the first offset, from one on, that was ever written to; that of
+// the end if there is none.
+func (m *Memory) nextWritten(from uint64) (uint64, error) {
+	at, err := unix.Seek(m.fd, int64(from), unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, unix.ENXIO):
+		return m.size, nil
+	case err != nil:
+		return 0, fmt.Errorf("look for what is written in shared memory: %w", err)
+	}
+	return uint64(at), nil
+}
+
 // Reading says that the slot is about to be read into. What was in it is gone.
 func (s *Slot) Reading() {
 	s.m.word(s.at + slotTransaction).Store(0)

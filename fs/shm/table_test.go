@@ -220,6 +220,29 @@ func TestTable_Data(t *testing.T) {
 	}
 }
 
+// TestTable_FarApart: records are found that lie behind any amount of data.
+func TestTable_FarApart(t *testing.T) {
+	m := newMemory(t, Options{Slots: 2, Heap: 16 << 30})
+	table := openTable(t, m)
+	set := func(id uint64) {
+		c := &Change{}
+		c.Set(Key{1, id}, func(b []byte) []byte { return append(b, make([]byte, 4000)...) })
+		if err := table.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(0)
+	if _, err := table.NewData(6 << 30); err != nil {
+		t.Fatal(err)
+	}
+	for id := range uint64(100) {
+		set(1 + id)
+	}
+	if got := len(contents(t, openTable(t, mustReopen(t, m)))); got != 101 {
+		t.Errorf("the next process finds %d records of 101", got)
+	}
+}
+
 // TestTable_Full: a change that has no room changes nothing.
 func TestTable_Full(t *testing.T) {
 	m := newMemory(t, Options{Slots: 2, Heap: 4 * chunkSize})
