@@ -48,6 +48,10 @@ const (
 	Drained   Reason = "drained"
 	Yielded   Reason = "yielded"
 	Unmounted Reason = "unmounted" // by somebody else
+
+	// Unfit says that no worker of this program can ever go on with what there is:
+	// the memory is damaged, of another version, or of another store.
+	Unfit Reason = "unfit"
 )
 
 // Message is one packet.
@@ -56,6 +60,7 @@ type Message struct {
 	Start  *Start `json:"start,omitempty"`
 	State  *State `json:"state,omitempty"`
 	Reason Reason `json:"reason,omitempty"`
+	Cause  string `json:"cause,omitempty"` // for people, of an end that is unfit
 
 	// Stuck says, in an alive, what does not go on: the mount or the store.
 	Stuck string `json:"stuck,omitempty"`

@@ -290,6 +290,49 @@ func TestKeeper_RefusesPoison(t *testing.T) {
 	}
 }
 
+// TestKeeper_BlamesNoBystander: K3. A request that was in hand when a worker was
+// killed is not to blame for others that die before they serve.
+func TestKeeper_BlamesNoBystander(t *testing.T) {
+	r := newRig(t)
+	r.mount()
+	answers := r.begin("hang once", "slow", "x")
+	r.until("in hand", func() bool { return len(r.keeper.memory.InHand()) > 0 })
+	if err := os.WriteFile(r.broken, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.signal(unix.SIGKILL)
+	r.until("dead often enough", func() bool { return strings.Count(r.log.String(), "died before it served") > 2*fatal })
+	if err := os.Remove(r.broken); err != nil {
+		t.Fatal(err)
+	}
+	for i, errno := range answers() {
+		if errno != served {
+			t.Errorf("answer %d is %v", i, errno)
+		}
+	}
+	if strings.Contains(r.log.String(), "has cost too many workers") {
+		t.Error("a request was refused that no worker had died of")
+	}
+}
+
+// TestKeeper_Unfit: K4. When no worker will ever be able to go on, nobody waits for
+// one.
+func TestKeeper_Unfit(t *testing.T) {
+	r := newRig(t)
+	r.opts.WorkerTimeout = time.Hour
+	r.mount()
+	if err := os.WriteFile(r.broken, []byte("unfit"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.signal(unix.SIGKILL)
+	if err := r.ended(); !errors.Is(err, ErrNoWorker) || !strings.Contains(err.Error(), "a test says so") {
+		t.Errorf("Run: %v", err)
+	}
+	if errno := r.ask("x"); errno != unix.ENOTCONN {
+		t.Errorf("the mount says %v", errno)
+	}
+}
+
 // TestKeeper_GivesUp proves K4.
 func TestKeeper_GivesUp(t *testing.T) {
 	r := newRig(t)

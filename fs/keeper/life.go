@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -24,13 +25,14 @@ func (k *Keeper) start() {
 		binary = ownBinary
 	}
 	k.state.Workers++
+	since := time.Duration(k.memory.Now())
 	w, err := startWorker(binary, k.opts.Dir, k.device.FD, k.memory.FD(), k.opts.Credential)
 	if err != nil {
 		k.opts.Logger.Error("start a worker", "error", err)
 		k.failed(err)
 		return
 	}
-	k.worker = w
+	k.worker, w.since = w, since
 	k.opts.Logger.Debug("a worker has been started", "pid", w.process.Pid, "binary", binary)
 	restoreOOM(w.process.Pid, k.opts.OOMScore)
 	start := k.opts.Start
@@ -78,7 +80,7 @@ func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
 			return k.stop(errors.New("asked to unmount"))
 		}
 	case KindEnded:
-		k.worker.reason = m.Reason
+		k.worker.hasEnded(m)
 	}
 	return false, nil
 }
@@ -110,6 +112,9 @@ func (k *Keeper) workerReady() (done bool, err error) {
 	}
 	switch k.goal {
 	case drain:
+		if k.deadline == nil { // it passed while there was no worker
+			k.deadline = time.After(k.opts.StopTimeout)
+		}
 		k.order(KindDrain)
 	case trial:
 		k.goal = succeed
@@ -183,13 +188,30 @@ func (k *Keeper) bury(state *os.ProcessState) (done bool, err error) {
 	case !k.attached && !e.foreign:
 		return true, &ExitError{e.code, "the worker ended before it served: " + e.cause}
 	case k.goal == replace:
-		k.goal = trial
-		k.own = false
-		k.start()
+		k.try()
 		return false, nil
+	case w.reason == Unfit && k.goal == serve && isOwn(w.binary):
+		// Time mends neither the memory nor the configuration.
+		k.state.Deaths++
+		k.cause = w.cause
+		return true, k.giveUp()
 	}
 	k.died(w, e)
 	return false, nil
+}
+
+// isOwn reports whether a program is the running one, which is the last that can
+// know a memory that it has made itself.
+func isOwn(binary string) bool {
+	if binary == ownBinary {
+		return true
+	}
+	own, err := os.Stat(ownBinary)
+	if err != nil {
+		return true
+	}
+	its, err := os.Stat(binary)
+	return err == nil && os.SameFile(own, its)
 }
 
 // unmount ends the mount after the worker.
@@ -219,12 +241,15 @@ func (k *Keeper) died(w *worker, e end) {
 	// What it had in hand stays in its slots, with how far it got: the next worker
 	// has use for that.
 	k.judge.forget()
-	if e.foreign {
-		k.start()
-		return
-	}
-	if k.goal == trial {
+	switch {
+	case k.goal == trial && (w.silent || !e.foreign):
 		k.takeBack(fmt.Errorf("the new program has died: %s", e.cause))
+		return
+	case k.goal == trial:
+		k.try()
+		return
+	case e.foreign:
+		k.start()
 		return
 	}
 	if w.ready.IsZero() {
@@ -236,8 +261,10 @@ func (k *Keeper) died(w *worker, e end) {
 }
 
 // blame finds out what the worker has died of, and refuses what has cost too many.
+// What it had not begun is none of it: a worker that dies before it serves leaves
+// in the slots what the one before it had in hand.
 func (k *Keeper) blame(w *worker) {
-	inHand := k.memory.InHand()
+	inHand := slices.DeleteFunc(k.memory.InHand(), func(r shm.Request) bool { return r.Began < w.since })
 	oneAtATime := k.memory.Careful()
 	if w.hung {
 		inHand, oneAtATime = k.judge.look(inHand), false
@@ -294,8 +321,9 @@ func (k *Keeper) giveUp() error {
 	if !k.attached {
 		return fmt.Errorf("%w: %s", ErrNoWorker, k.cause) // nobody has seen the mount
 	}
+	gap := time.Since(k.since).Round(time.Millisecond)
 	k.opts.Logger.Error("no worker can serve: the mount is given up, and writers get errors; restart when the cause is mended",
-		"after", k.opts.WorkerTimeout, "cause", k.cause, "deaths", k.state.Deaths)
+		"after", gap, "cause", k.cause, "deaths", k.state.Deaths)
 	err := k.opts.Manager.Forget()
 	if w := k.worker; w != nil {
 		w.kill()
@@ -306,7 +334,7 @@ func (k *Keeper) giveUp() error {
 		}()
 	}
 	return errors.Join(fmt.Errorf("%w for %s (%s); all that was closed is safe in the store, the mount is dead, and the next start replaces it",
-		ErrNoWorker, k.opts.WorkerTimeout, k.cause), err, k.device.Close())
+		ErrNoWorker, gap, k.cause), err, k.device.Close())
 }
 
 // stop begins the end.
@@ -355,8 +383,13 @@ func (k *Keeper) overdue() {
 	if k.worker == nil {
 		return
 	}
-	k.opts.Logger.Error("the worker does not end: it is killed", "after", k.opts.StopTimeout)
 	k.worker.silent = true
+	if k.goal == trial {
+		k.opts.Logger.Error("the new program does not serve in time: it is killed", "after", k.trialTimeout())
+		k.worker.kill()
+		return
+	}
+	k.opts.Logger.Error("the worker does not end: it is killed", "after", k.opts.StopTimeout)
 	k.worker.reason = Drained // as far as it got
 	k.worker.kill()
 }

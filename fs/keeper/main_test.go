@@ -53,7 +53,8 @@ type testWorker struct {
 }
 
 func runWorker() int {
-	if _, err := os.Stat(os.Getenv(brokenEnv)); err == nil {
+	how, err := os.ReadFile(os.Getenv(brokenEnv))
+	if err == nil && string(how) == "" {
 		return 3
 	}
 	control, err := NewControl(ControlFD)
@@ -74,6 +75,13 @@ func runWorker() int {
 	}
 	w := &testWorker{device: d, memory: memory, control: control}
 	go w.sayAlive(start.Start.AliveEvery)
+	switch string(how) {
+	case "late":
+		select {} // alive, but never ready
+	case "unfit":
+		control.Send(Message{Kind: KindEnded, Reason: Unfit, Cause: "a test says so"})
+		return 3
+	}
 	for _, r := range memory.InHand() {
 		memory.Drop(r.Slot)
 	}

@@ -49,6 +49,10 @@ func (m *Manager) Forget() error {
 
 func (m *Manager) stores() bool { return m != nil && m.Stores }
 
+// managerTimeout is how long a manager may not read what it is told: it must not
+// hold up the replacement of a worker.
+var managerTimeout = unix.Timeval{Sec: 1}
+
 func (m *Manager) send(rights []byte, lines ...string) error {
 	if m == nil || m.Socket == "" {
 		return nil
@@ -58,6 +62,9 @@ func (m *Manager) send(rights []byte, lines ...string) error {
 		return fmt.Errorf("tell the service manager: %w", err)
 	}
 	defer unix.Close(socket)
+	if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &managerTimeout); err != nil {
+		return fmt.Errorf("tell the service manager: %w", err)
+	}
 	text := []byte(strings.Join(lines, "\n"))
 	if err := unix.Sendmsg(socket, text, rights, &unix.SockaddrUnix{Name: m.Socket}, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("tell the service manager %q: %w", lines, err)

@@ -1,5 +1,7 @@
 package keeper
 
+import "time"
+
 // verify asks whether the program on disk can take over, beside what goes on.
 func (k *Keeper) verify() {
 	if k.goal != serve {
@@ -18,19 +20,27 @@ func (k *Keeper) beginUpgrade(err error) {
 		return
 	}
 	k.opts.Logger.Info("upgrading: the new program is tried", "binary", k.opts.Binary)
-	k.own = false
 	if k.worker == nil {
-		k.goal = trial
-		k.start()
+		k.try()
 		return
 	}
 	k.goal = replace
 	k.yield()
 }
 
+// try has a worker of the new program serve, within a time that leaves the old one
+// enough to go on.
+func (k *Keeper) try() {
+	k.goal, k.own = trial, false
+	k.deadline = time.After(k.trialTimeout())
+	k.start()
+}
+
+func (k *Keeper) trialTimeout() time.Duration { return k.opts.WorkerTimeout / 2 }
+
 // takeBack goes on with the running program.
 func (k *Keeper) takeBack(err error) {
-	k.goal, k.own = serve, true
+	k.goal, k.own, k.deadline = serve, true, nil
 	k.upgradeFailed(err)
 	k.start()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,6 +121,7 @@ func TestKeeper_Upgrade(t *testing.T) {
 // or cannot be executed at last, the old one goes on.
 func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	r := newRig(t)
+	r.opts.WorkerTimeout = 10 * time.Second
 	var verdict error
 	r.opts.Verify = func(int) error { return verdict }
 	r.program("")
@@ -130,8 +132,21 @@ func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	r.keeper.Upgrade()
 	r.untilLogged("a test refuses it")
 
-	r.program("exit 7")
 	verdict = nil
+	for _, how := range []string{"late", "unfit"} {
+		if err := os.WriteFile(r.broken+"."+how, []byte(how), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r.program(fmt.Sprintf("export %s='%s.%s'", brokenEnv, r.broken, how))
+		fails := strings.Count(r.log.String(), "the upgrade has failed")
+		r.keeper.Upgrade()
+		r.until("taken back", func() bool { return strings.Count(r.log.String(), "the upgrade has failed") > fails })
+		if errno := r.ask("x"); errno != served {
+			t.Errorf("after a new program that is %s: %v", how, errno)
+		}
+	}
+
+	r.program("exit 7")
 	r.keeper.Upgrade()
 	r.untilLogged("exit code 7")
 	if errno := r.ask("x"); errno != served {
@@ -150,8 +165,8 @@ func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	if err := r.ended(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if got := r.keeper.State().UpgradeFails; got != 3 {
-		t.Errorf("%d failed upgrades are counted, want 3", got)
+	if got := r.keeper.State().UpgradeFails; got != 5 {
+		t.Errorf("%d failed upgrades are counted, want 5", got)
 	}
 }
 

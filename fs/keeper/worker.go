@@ -17,7 +17,8 @@ type worker struct {
 	process *os.Process
 	control *Control
 	started time.Time
-	ready   time.Time // zero until then
+	since   time.Duration // started, by the clock of the memory
+	ready   time.Time     // zero until then
 	binary  string
 
 	messages chan Message // closed when the worker has closed its end
@@ -25,6 +26,7 @@ type worker struct {
 
 	deaf   bool   // nothing more will come from it
 	reason Reason // it has said that it ends
+	cause  string // and why it cannot go on
 	hung   bool   // we have killed it, because of a request
 	silent bool   // we have killed it, because it said nothing
 	quiet  int    // looks since it was heard last
@@ -89,11 +91,13 @@ func (w *worker) wait() {
 func (w *worker) drainMessages() {
 	for m := range w.messages {
 		if m.Kind == KindEnded {
-			w.reason = m.Reason
+			w.hasEnded(m)
 		}
 	}
 	w.control.Close()
 }
+
+func (w *worker) hasEnded(m Message) { w.reason, w.cause = m.Reason, m.Cause }
 
 // kill ends the worker as a crash does.
 func (w *worker) kill() {
