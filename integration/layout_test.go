@@ -30,6 +30,7 @@ var owners = map[string][]string{
 	"github.com/hanwen/go-fuse/v2":     {"spoolfs/fs"},
 	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit"},
 	"github.com/alecthomas/kong":       {"spoolfs/cmd/spoolfs"},
+	"github.com/agnivade/levenshtein":  {"spoolfs/cmd/spoolfs", "spoolfs/fs/ingest"}, // what was meant by a misspelt name
 	"github.com/cpuguy83/go-md2man/v2": {"spoolfs/cmd/spoolfs"},
 	"github.com/prometheus":            {"spoolfs/cmd/spoolfs"},
 	"github.com/schollz/progressbar":   {"spoolfs/cmd/spoolfs"},

@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
 
 // formerNames are what people write who know Sarracenia, or who look for the
 // password.
@@ -19,7 +23,7 @@ func suggest(unknown string, keys []string) string {
 	}
 	best, least := "", max(1, len(plain)/3)+1
 	for _, key := range keys {
-		if d := distance(plain, squeezed(key)); d < least {
+		if d := levenshtein.ComputeDistance(plain, squeezed(key)); d < least {
 			best, least = key, d
 		}
 	}
@@ -29,26 +33,4 @@ func suggest(unknown string, keys []string) string {
 // squeezed is a key without what people write in different ways.
 func squeezed(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(key))
-}
-
-// distance is how many bytes must be put in, taken out or changed to make one
-// text of the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, corner+1)
-		}
-	}
-	return row[len(b)]
 }

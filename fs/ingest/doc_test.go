@@ -15,7 +15,8 @@ import (
 // or draw a random number, and to what of package time does not read the clock.
 func TestPackage_IsPure(t *testing.T) {
 	imports := []string{
-		"bytes", "crypto/md5", "crypto/sha256", "crypto/sha512", "encoding/base64", "encoding/hex", "fmt", "iter", "maps", "math",
+		"bytes", "crypto/md5", "crypto/sha256", "crypto/sha512", "encoding/base64", "encoding/hex", "fmt",
+		"github.com/agnivade/levenshtein", "iter", "maps", "math",
 		"slices",
 		"spoolfs/queue", "strconv", "strings", "time", "unicode/utf16", "unicode/utf8",
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // template is text with fields in it, "sensors.${name}". "$$" is a dollar.
@@ -97,32 +99,11 @@ func parseTemplate(text string) (template, error) {
 
 func unknownField(field string) error {
 	for _, name := range fieldNames {
-		if strings.EqualFold(name, field) || editDistance(name, strings.ToLower(field)) <= 1+len(name)/4 {
+		if strings.EqualFold(name, field) || levenshtein.ComputeDistance(name, strings.ToLower(field)) <= 1+len(name)/4 {
 			return fmt.Errorf("unknown field ${%s}, did you mean ${%s}?", field, name)
 		}
 	}
 	return fmt.Errorf("unknown field ${%s}: there are ${%s}", field, strings.Join(fieldNames, "}, ${"))
-}
-
-// editDistance is how many letters must change to make one word of another.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // uses reports whether a field stands in the template.
