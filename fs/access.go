@@ -63,6 +63,8 @@ func (d *dir) mayUseLocked(c *fuse.Caller, bits uint32) error {
 // mayMoveLocked checks that a caller may remove or rename a directory.
 func (d *dir) mayMoveLocked(c *fuse.Caller) error {
 	switch {
+	case d.isTop():
+		return syscall.EBUSY
 	case d.standing || d.parent == nil:
 		return syscall.EPERM
 	case d.parent.mode&syscall.S_ISVTX != 0 && c.Uid != 0 && c.Uid != d.uid && c.Uid != d.parent.uid:
@@ -73,7 +75,7 @@ func (d *dir) mayMoveLocked(c *fuse.Caller) error {
 
 // mayTouchLocked checks that a caller may change the attributes of a directory.
 func (d *dir) mayTouchLocked(c *fuse.Caller) error {
-	if d.standing || d.parent == nil || c.Uid != 0 && c.Uid != d.uid {
+	if d.standing || d.isTop() || d.parent == nil || c.Uid != 0 && c.Uid != d.uid {
 		return syscall.EPERM
 	}
 	return nil

@@ -1,7 +1,6 @@
 package fs
 
 import (
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
-	"spoolfs/fs/ingest"
 	"spoolfs/queue"
 )
 
@@ -31,6 +29,7 @@ type dir struct {
 	mode     uint32
 	mtime    time.Time
 	dirs     map[string]*dir
+	tops     map[string]*dir // of the root: the directories of routes
 	nodes    map[nameKey]*node
 
 	// payer is the user whose limit counts the directory.
@@ -46,12 +45,6 @@ type dir struct {
 	markID      queue.FileID
 	made, moved uint64
 	noted       bool // see noteDirLocked
-}
-
-// route is a route of the queue and the format of the files that go there.
-type route struct {
-	queue  *queue.Route
-	format ingest.Format
 }
 
 // nameKey is a name in a directory as one user sees it. Names are private to
@@ -71,18 +64,12 @@ const standingNode = 512
 
 // makeRoot makes the directories that are always there.
 func (fs *FS) makeRoot() {
-	root := &dir{id: rootNode, route: &route{fs.opts.Route, fs.opts.Format}, mode: dirMode, mtime: fs.started}
-	root.dirs = make(map[string]*dir, standingDirs)
-	fs.root = root
-	fs.dirs[root.id] = root
-	for i := range standingDirs {
-		d := &dir{
-			id: standingNode + uint64(i), standing: true, parent: root,
-			name: "+" + strconv.Itoa(i), mode: dirMode, mtime: fs.started,
-		}
-		root.dirs[d.name] = d
-		fs.dirs[d.id] = d
-	}
+	r := &route{queue: fs.opts.Route}
+	r.tuned.Store(fs.opts.root())
+	r.dir = &dir{id: rootNode, route: r, mode: dirMode, mtime: fs.started}
+	fs.root, fs.routes = r.dir, []*route{r}
+	fs.dirs[rootNode] = r.dir
+	fs.makeStanding(r.dir, standingNode)
 }
 
 // dirLocked returns a directory by its node.
@@ -106,8 +93,17 @@ func (d *dir) routeLocked() *route {
 	return d.route
 }
 
-// pathLocked is the path of a name in the directory, from the mount's root.
+// pathLocked is the path of a name in the directory, from the directory of its
+// route.
 func (d *dir) pathLocked(name string) string {
+	for ; d.parent != nil && d.route == nil; d = d.parent {
+		name = d.name + "/" + name
+	}
+	return name
+}
+
+// mountPathLocked is the path from the mount's root.
+func (d *dir) mountPathLocked(name string) string {
 	for ; d.parent != nil; d = d.parent {
 		name = d.name + "/" + name
 	}

@@ -91,13 +91,16 @@ func (fs *FS) listLocked(d *dir, uid uint32) []fuse.DirEntry {
 	if d == fs.root {
 		list = append(list, fuse.DirEntry{Name: statusDir, Ino: statusNode, Mode: syscall.S_IFDIR})
 	}
+	for name, top := range d.tops {
+		list = append(list, fuse.DirEntry{Name: name, Ino: top.id, Mode: syscall.S_IFDIR})
+	}
 	for name, sub := range d.dirs {
-		if !sub.standing {
+		if !sub.standing && d.tops[name] == nil {
 			list = append(list, fuse.DirEntry{Name: name, Ino: sub.id, Mode: syscall.S_IFDIR})
 		}
 	}
 	for key, n := range d.nodes {
-		if key.uid == uid && d.dirs[key.name] == nil && n.isOpenLocked(now) {
+		if key.uid == uid && d.subLocked(key.name) == nil && n.isOpenLocked(now) {
 			list = append(list, fuse.DirEntry{Name: key.name, Ino: n.id, Mode: syscall.S_IFREG})
 		}
 	}
@@ -192,9 +195,9 @@ func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.
 func (fs *FS) finishMkdir(in *fuse.MkdirIn, d *dir, out *fuse.EntryOut) fuse.Status {
 	fs.mu.Lock()
 	d.entryLocked(out)
-	mark := d.markLocked()
+	mark, route := d.markLocked(), d.routeLocked()
 	fs.mu.Unlock()
-	err := fs.patiently(in.Unique, func() error { return d.storeMark(fs.opts.Route, mark) })
+	err := fs.patiently(in.Unique, func() error { return d.storeMark(route.queue, mark) })
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if err != nil {
@@ -210,7 +213,7 @@ func (fs *FS) mkdirLocked(in *fuse.MkdirIn, name string) (*dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if parent.dirs[name] != nil || parent == fs.root && name == statusDir || fs.findLocked(&in.Caller, parent, name) != nil {
+	if parent.subLocked(name) != nil || parent == fs.root && name == statusDir || fs.findLocked(&in.Caller, parent, name) != nil {
 		return nil, syscall.EEXIST
 	}
 	if len(parent.pathLocked(name)) > unix.PathMax {
@@ -259,7 +262,7 @@ func (fs *FS) rmdirLocked(in *fuse.InHeader, name string) (*dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := parent.dirs[name]
+	d := parent.subLocked(name)
 	switch {
 	case d != nil:
 	case fs.findLocked(&in.Caller, parent, name) != nil:
@@ -343,7 +346,7 @@ func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
 	if err := d.mayMoveLocked(c); err != nil {
 		return nil, err
 	}
-	over := to.dirs[m.name]
+	over := to.subLocked(m.name)
 	switch {
 	case over == d:
 		return d, nil
@@ -351,6 +354,10 @@ func (fs *FS) planDirLocked(d, to *dir, m *dirMove) (*dir, error) {
 		return nil, syscall.EPERM
 	case to.isWithinLocked(d):
 		return nil, syscall.EINVAL
+	case to.routeLocked() != d.routeLocked():
+		return nil, errOtherRoute
+	case over != nil && over.isTop():
+		return nil, syscall.EBUSY
 	case len(to.pathLocked(m.name))+d.depthLocked() > unix.PathMax:
 		return nil, syscall.ENAMETOOLONG
 	case over != nil && m.flags&unix.RENAME_NOREPLACE != 0:

@@ -67,6 +67,11 @@
 //     Proven by TestKill, with kill -9, by TestReplay_CutAnywhere, and by
 //     TestFS_Model, in which processes die.
 //
+//   - F16: a route is a directory of the root with a queue, a format and limits of
+//     its own. Files in it, and in directories of users below it, go its way,
+//     whatever comes in between: a rename, a take-over, other routes that come and
+//     go. Proven by TestRoute_Directory, TestRoute_GoesOn and TestRoute_Removed.
+//
 // # Stage and commit
 //
 // Shells, dd and touch send a FLUSH while a file is still empty, a subshell
@@ -104,11 +109,24 @@
 // a directory, "//" and its mode and group follow. So they are there again after a
 // restart. The mode and times of held files are not.
 //
+// # Routes
+//
+// The directory of a route is the operator's: it stands in the listing of the
+// root, and nobody can move, remove or change it (EBUSY, EPERM), nor rename
+// something from one route into another (EXDEV, so that mv copies), since a file is
+// a stage of its route from its first FLUSH on. It hides the directory of a user
+// that has its name, as a mount would, and takes no name that users could block. Paths of
+// files are told from the directory of the route on.
+//
+// A route that is taken out of the configuration has no directory any more. Files
+// that are open in it are finished, and what is held is set aside in time.
+//
 // # Node ids and handles
 //
 // They are numbers of our own making and not positions in tables, and a file
 // handle is the unique id of the request that opened it, so that a process can
-// take over a connection from another. No lookup counts are kept, since a FORGET
+// take over a connection from another; those of a route's directories follow from
+// the number that it has in the store. No lookup counts are kept, since a FORGET
 // may never come.
 //
 // The ids of the status tree say themselves what they stand for, see statusID:

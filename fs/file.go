@@ -135,10 +135,11 @@ func (f *file) end() int64 { return f.base + int64(len(f.buf)) }
 
 // limit is how many bytes the file may have that are not committed.
 func (fs *FS) limit(f *file) int64 {
-	if f.route.format.Whole() {
-		return min(fs.tuned.Load().FileLimit, fs.tuned.Load().MessageLimit)
+	tuned := f.route.tuned.Load()
+	if tuned.Format.Whole() {
+		return min(tuned.FileLimit, tuned.MessageLimit)
 	}
-	return fs.tuned.Load().FileLimit
+	return tuned.FileLimit
 }
 
 // chunk is what a WRITE brings.
@@ -184,7 +185,7 @@ func (fs *FS) write(f *file, c chunk) error {
 // those that were not written over or cut off. What a held file has on disk counts
 // as it was.
 func (fs *FS) checkLines(f *file, more int) error {
-	if f.route.format.Whole() || f.newlines+more <= maxLines {
+	if f.route.format().Whole() || f.newlines+more <= maxLines {
 		return nil
 	}
 	if f.base == 0 || !f.held {

@@ -23,7 +23,7 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 		return fuse.OK
 	}
 	// Refused here a writer notices; errors of close are lost on shells.
-	if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
+	if err := fs.admit(in.Uid, in.NodeId); err != nil {
 		return fs.status(err)
 	}
 	p := fs.processOf(in.Pid)
@@ -60,7 +60,7 @@ func (fs *FS) createLocked(in *fuse.CreateIn, name string) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.dirs[name] != nil || d == fs.root && name == statusDir {
+	if d.subLocked(name) != nil || d == fs.root && name == statusDir {
 		return nil, syscall.EISDIR
 	}
 	n := fs.findLocked(&in.Caller, d, name)
@@ -77,9 +77,10 @@ func (fs *FS) createLocked(in *fuse.CreateIn, name string) (*handle, error) {
 	}
 	key := nameKey{in.Uid, name}
 	attr := &fuse.Attr{Mode: in.Mode &^ in.Umask, Owner: in.Owner}
-	n = fs.newNodeLocked(fs.newID(), d, key, attr)
+	r := d.routeLocked()
+	n = fs.newNodeLocked(fs.newNodeID(r), d, key, attr)
 	fs.nameLocked(n, d, key)
-	f := fs.newFile(in.Uid, d.routeLocked(), d.pathLocked(name))
+	f := fs.newFile(in.Uid, r, d.pathLocked(name))
 	if held {
 		f.held = true
 		fs.holdLocked(n, f)
@@ -95,6 +96,9 @@ func (fs *FS) changeableLocked(in *fuse.InHeader) (*dir, error) {
 	d, err := fs.dirLocked(in.NodeId)
 	if err != nil {
 		return nil, err
+	}
+	if d.routeLocked().isGone() {
+		return nil, syscall.ENOENT // as in a directory that is removed
 	}
 	return d, d.mayUseLocked(&in.Caller, mayWrite)
 }
@@ -112,7 +116,7 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	var p process
 	var by opener
 	if writer {
-		if err := fs.opts.Route.Admit(in.Uid, 1, 0); err != nil {
+		if err := fs.admit(in.Uid, in.NodeId); err != nil {
 			return fs.status(err)
 		}
 		p = fs.processOf(in.Pid)
@@ -178,17 +182,18 @@ func (fs *FS) openableLocked(in *fuse.OpenIn, writer bool) (*node, *file, error)
 		// Between the LOOKUP and this request the last handle was released.
 		// ESTALE would reach the writer, so it gets a fresh file; only its name
 		// is not known any more.
-		n = fs.namelessLocked(in.NodeId, &in.InHeader)
+		n = fs.namelessLocked(in.NodeId, &in.InHeader, fs.routeOfNodeLocked(in.NodeId))
 	case !own:
 		// Another user came by. The kernel's number for it stays the other's;
 		// requests with a handle find the right node.
-		n = fs.namelessLocked(fs.newID(), &in.InHeader)
+		r := n.dir.routeLocked()
+		n = fs.namelessLocked(fs.newNodeID(r), &in.InHeader, r)
 	}
 	return n, fs.newFile(in.Uid, n.dir.routeLocked(), n.dir.pathLocked(n.key.name)), nil
 }
 
-func (fs *FS) namelessLocked(id uint64, in *fuse.InHeader) *node {
-	return fs.newNodeLocked(id, fs.root, nameKey{uid: in.Uid}, &fuse.Attr{Mode: 0o600, Owner: in.Owner})
+func (fs *FS) namelessLocked(id uint64, in *fuse.InHeader, r *route) *node {
+	return fs.newNodeLocked(id, r.dir, nameKey{uid: in.Uid}, &fuse.Attr{Mode: 0o600, Owner: in.Owner})
 }
 
 // Write stores data in memory.
@@ -260,7 +265,7 @@ func (fs *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 // noteEnding notes that the process that wrote last to a file, which is a message
 // as a whole, is ended by a signal: what it wrote is not the whole.
 func (fs *FS) noteEnding(f *file, in *fuse.InHeader) {
-	if !f.route.format.Whole() {
+	if !f.route.format().Whole() {
 		return
 	}
 	switch fs.endingOf(in.Pid, in.Uid) {

@@ -60,12 +60,14 @@ type FS struct {
 	errors   atomic.Uint64
 	panics   atomic.Uint64
 	tuned    atomic.Pointer[Options] // for what Tune can change
+	jobs     atomic.Bool             // a route wants to know which job wrote a file
 	refused  [len(refusals)]atomic.Uint64
 	took     operations
 
 	mu       tables
 	noted    noted
 	root     *dir
+	routes   []*route // by their numbers; never changed in place
 	dirs     map[uint64]*dir
 	nodes    map[uint64]*node
 	held     map[*node]bool
@@ -146,7 +148,7 @@ func New(opts Options) (*FS, error) {
 	}
 	fs.makeRoot()
 	fs.tree = newStatusTree(fs)
-	return fs, nil
+	return fs, fs.SetRoutes(opts.Routes)
 }
 
 // newID draws a number for a node or a file, which was never given to another.

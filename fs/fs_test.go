@@ -96,8 +96,8 @@ func TestFS_FlushStages(t *testing.T) {
 // again, so that many children with one descriptor cost in proportion.
 func TestFS_FlushCostsWhatIsNew(t *testing.T) {
 	r := newRig(t, Options{})
-	count := &counting{Format: r.fs.root.route.format}
-	r.fs.root.route.format = count
+	count := &counting{Format: r.fs.root.route.format()}
+	setFormat(r.fs, count)
 	f := r.as(1).mustCreate("f")
 	var want uint64
 	for i := range 100 {
@@ -327,13 +327,13 @@ func TestFS_FlushIsAllOrNothing(t *testing.T) {
 	f.writeAt(line("promised"), 0)
 	f.flush()
 	pieces := 0
-	real := r.fs.root.route.format
-	r.fs.root.route.format = formatFunc(func(data []byte, at ingest.Position) ingest.Result {
+	real := r.fs.root.route.format()
+	setFormat(r.fs, formatFunc(func(data []byte, at ingest.Position) ingest.Result {
 		if pieces++; pieces == 3 {
 			panic("the daemon dies here")
 		}
 		return real.Decode(data, at)
-	})
+	}))
 	f.writeAt(strings.Repeat(line("new"), 4*pieceSize/len(line("new"))), 0)
 	func() {
 		defer func() { _ = recover() }()

@@ -259,12 +259,13 @@ func (fs *FS) unholdLocked(n *node) {
 // takeAbandoned takes their names from held files that nobody has open and that
 // nothing has happened to for too long.
 func (fs *FS) takeAbandoned() []*file {
-	before := fs.now().Add(-fs.tuned.Load().HeldFor).UnixNano()
+	now := fs.now()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var files []*file
 	for n := range fs.held {
-		if f := n.held; f.handles == 0 && f.active.Load() <= before {
+		f := n.held
+		if f.handles == 0 && f.active.Load() <= now.Add(-f.route.tuned.Load().HeldFor).UnixNano() {
 			files = append(files, f)
 			fs.unholdLocked(n)
 			fs.dropIfEndedLocked(n)

@@ -15,7 +15,7 @@ const maxQuiet = 12
 // together, however long their writing takes, unless they linger (G2).
 func (fs *FS) isFull(f *file, n need) bool {
 	full := int64(len(f.buf))+n.bytes > fs.limit(f) || f.newlines+n.lines > maxLines
-	return full && f.newlines > 0 && !f.held && !f.ended && !f.abandoned.Load() && !f.route.format.Whole()
+	return full && f.newlines > 0 && !f.held && !f.ended && !f.abandoned.Load() && !f.route.format().Whole()
 }
 
 // instal stages and commits the whole lines of a file.
@@ -58,13 +58,17 @@ func (fs *FS) settle(f *file) error {
 // FLUSH, fsync or instalment.
 func (fs *FS) lingering() []*file {
 	now := fs.now()
-	quiet, oldest := now.Add(-fs.tuned.Load().Linger).UnixNano(), now.Add(-maxQuiet*fs.tuned.Load().Linger).UnixNano()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var files []*file
 	for _, h := range fs.handles {
 		f := h.file
-		if h.writer && f.news.Load() && !f.route.format.Whole() && (f.active.Load() <= quiet || f.since.Load() <= oldest) {
+		if !h.writer || !f.news.Load() || f.route.format().Whole() {
+			continue
+		}
+		linger := f.route.tuned.Load().Linger
+		quiet, oldest := now.Add(-linger).UnixNano(), now.Add(-maxQuiet*linger).UnixNano()
+		if f.active.Load() <= quiet || f.since.Load() <= oldest {
 			files = append(files, f)
 		}
 	}

@@ -76,7 +76,7 @@ func (fs *FS) noteHandleLocked(h *handle) {
 }
 
 func (fs *FS) noteDirLocked(d *dir) {
-	if !d.noted && !d.standing && d != fs.root {
+	if !d.noted && !d.standing && !d.isTop() {
 		d.noted, fs.noted.some = true, true
 		fs.noted.dirs = append(fs.noted.dirs, d)
 	}
@@ -314,7 +314,7 @@ func (f *file) encode(b []byte) []byte {
 	for _, v := range [...]uint64{known, uint64(f.opener.gid), uint64(f.opener.process)} {
 		b = binary.AppendUvarint(b, v)
 	}
-	return appendText(appendText(b, f.opener.job), f.label)
+	return binary.AppendUvarint(appendText(appendText(b, f.opener.job), f.label), uint64(f.route.queue.ID()))
 }
 
 func (n *node) encode(b []byte) []byte {

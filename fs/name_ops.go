@@ -43,7 +43,7 @@ func (fs *FS) lookupName(in *fuse.InHeader, name string, out *fuse.EntryOut) ([]
 		return nil, fs.status(err)
 	}
 	// A directory beats a name that somebody has for himself.
-	if sub := d.dirs[name]; sub != nil {
+	if sub := d.subLocked(name); sub != nil {
 		sub.entryLocked(out)
 		return nil, fuse.OK
 	}
@@ -119,7 +119,7 @@ func (fs *FS) unlinkLocked(in *fuse.InHeader, name string) (*node, error) {
 	if err := d.mayUseLocked(&in.Caller, mayWrite); err != nil {
 		return nil, err
 	}
-	if d.dirs[name] != nil {
+	if d.subLocked(name) != nil {
 		return nil, syscall.EISDIR
 	}
 	n := fs.findLocked(&in.Caller, d, name)
@@ -190,17 +190,18 @@ func (fs *FS) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName stri
 		fs.mu.Unlock()
 		return fs.status(fs.patiently(in.Unique, func() error { return fs.restamp(d) }))
 	}
-	if err == nil && from.dirs[oldName] != nil {
-		d := from.dirs[oldName]
-		fs.mu.Unlock()
+	var d *dir
+	var m *move
+	if err == nil {
+		if d = from.subLocked(oldName); d == nil {
+			m, err = fs.planLocked(in, from, to, oldName, newName)
+		}
+	}
+	fs.mu.Unlock()
+	if d != nil {
 		m := &dirMove{in.Unique, in.Caller, in.Flags, newName}
 		return fs.status(fs.patiently(in.Unique, func() error { return fs.renameDir(d, to, m) }))
 	}
-	var m *move
-	if err == nil {
-		m, err = fs.planLocked(in, from, to, oldName, newName)
-	}
-	fs.mu.Unlock()
 	if err != nil || m == nil {
 		return fs.status(unlessResent(&in.InHeader, err))
 	}
@@ -233,8 +234,11 @@ func (fs *FS) planLocked(in *fuse.RenameIn, from, to *dir, oldName, newName stri
 	if n == nil {
 		return nil, syscall.ENOENT
 	}
-	if to.dirs[newName] != nil || to == fs.root && newName == statusDir {
+	if to.subLocked(newName) != nil || to == fs.root && newName == statusDir {
 		return nil, syscall.EISDIR
+	}
+	if from.routeLocked() != to.routeLocked() {
+		return nil, errOtherRoute
 	}
 	target := fs.findLocked(&in.Caller, to, newName)
 	switch {

@@ -109,8 +109,8 @@ func (o *Operation) Run() error {
 // routes are the indexes of those that are meant.
 func (o *Operation) routes() []int {
 	var found []int
-	for i, r := range o.fs.tree.routes {
-		if o.sel.Route == "" || o.sel.Route == r.Name() {
+	for i, r := range o.fs.tree.all() {
+		if o.sel.Route == "" || o.sel.Route == r.queue.Name() {
 			found = append(found, i)
 		}
 	}
@@ -118,7 +118,7 @@ func (o *Operation) routes() []int {
 }
 
 func (o *Operation) count(route int) error {
-	for e, err := range o.fs.tree.routes[route].Entries(o.sel.State, queue.Place{}) {
+	for e, err := range o.fs.tree.route(route).Entries(o.sel.State, queue.Place{}) {
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (o *Operation) eachPage(route int) error {
 	id := statusID{kind: map[queue.State]statusKind{
 		queue.Pending: kindPending, queue.Delayed: kindDelayed, queue.Dead: kindDead,
 	}[o.sel.State], route: uint16(route)}
-	n, err := o.fs.tree.routes[route].ReplaceAll(o.sel.State, func(m *queue.Message) ([]queue.Message, bool) {
+	n, err := o.fs.tree.route(route).ReplaceAll(o.sel.State, func(m *queue.Message) ([]queue.Message, bool) {
 		if !o.match(m) {
 			return nil, false
 		}
@@ -166,7 +166,7 @@ func (o *Operation) eachPage(route int) error {
 // eachPartial works through partial files one by one: they are large, and to
 // decode one takes longer than the queue may be held up.
 func (o *Operation) eachPartial(route int) error {
-	r := o.fs.tree.routes[route]
+	r := o.fs.tree.route(route)
 	stats, err := r.Stats()
 	if err != nil {
 		return err
@@ -205,8 +205,7 @@ func (o *Operation) replacement(id statusID, m *queue.Message) ([]queue.Message,
 	if o.action == Purge {
 		return nil, nil
 	}
-	format := o.fs.root.route.format
-	with, err := o.fs.tree.revive(id, queue.Entry{Message: m}, format)
+	with, err := o.fs.tree.revive(id, queue.Entry{Message: m})
 	if err == nil {
 		return with, nil
 	}

@@ -17,6 +17,10 @@ type Options struct {
 	// Format decodes the files. Required.
 	Format ingest.Format
 
+	// Routes are those besides that of the root, which has the Route above.
+	// SetRoutes changes them.
+	Routes []RouteOptions
+
 	// Memory is what outlives this process, of which another may have served the
 	// mount before. By default the file system makes one for itself.
 	Memory *shm.Memory
@@ -106,26 +110,14 @@ type Command struct {
 }
 
 func (o *Options) ensureDefaults() {
-	if o.FileLimit == 0 {
-		o.FileLimit = 64 << 20
-	}
-	if o.MessageLimit == 0 {
-		o.MessageLimit = 16 << 20
-	}
 	if o.OpenLimit == 0 {
 		o.OpenLimit = 1 << 18
 	}
 	if o.UserShare == 0 {
 		o.UserShare = 0.5
 	}
-	if o.Linger == 0 {
-		o.Linger = 5 * time.Second
-	}
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = time.Minute
-	}
-	if o.HeldFor == 0 {
-		o.HeldFor = 24 * time.Hour
 	}
 	if o.BufferLimit == 0 {
 		o.BufferLimit = 512 << 20
@@ -133,4 +125,14 @@ func (o *Options) ensureDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+}
+
+// root are the settings of the root's route.
+func (o *Options) root() *RouteOptions {
+	r := &RouteOptions{
+		Queue: o.Route, Format: o.Format, UserName: o.UserName, Provenance: o.Provenance,
+		FileLimit: o.FileLimit, MessageLimit: o.MessageLimit, Linger: o.Linger, HeldFor: o.HeldFor,
+	}
+	r.ensureDefaults()
+	return r
 }

@@ -22,7 +22,7 @@ type opener struct {
 // openerOf is the opener of a request. Only with provenance does it cost anything.
 func (fs *FS) openerOf(in *fuse.InHeader, p process) opener {
 	o := opener{known: true, gid: in.Gid, process: p}
-	if fs.opts.Provenance {
+	if fs.jobs.Load() {
 		o.job = p.job()
 	}
 	return o
@@ -30,7 +30,7 @@ func (fs *FS) openerOf(in *fuse.InHeader, p process) opener {
 
 // originOf says where a file comes from.
 func (fs *FS) originOf(f *file) ingest.Origin {
-	o := fs.originOfUser(f.label, f.uid)
+	o := fs.originOfUser(f.route, f.label, f.uid)
 	if f.opener.known {
 		o.GID, o.PID, o.Job = int64(f.opener.gid), int(f.opener.process), f.opener.job
 	}
@@ -39,16 +39,16 @@ func (fs *FS) originOf(f *file) ingest.Origin {
 }
 
 // originOfMessage says where a stored message comes from.
-func (fs *FS) originOfMessage(m *queue.Message) ingest.Origin {
-	o := fs.originOfUser(m.File, m.UID)
+func (fs *FS) originOfMessage(r *route, m *queue.Message) ingest.Origin {
+	o := fs.originOfUser(r, m.File, m.UID)
 	o.Time = m.Ingested
 	return o
 }
 
-func (fs *FS) originOfUser(label string, uid uint32) ingest.Origin {
+func (fs *FS) originOfUser(r *route, label string, uid uint32) ingest.Origin {
 	o := ingest.Origin{Path: pathInRoute(label), Host: fs.opts.Host, UID: uid, GID: -1}
-	if fs.opts.UserName != nil {
-		o.User = fs.opts.UserName(uid)
+	if userName := r.tuned.Load().UserName; userName != nil {
+		o.User = userName(uid)
 	}
 	return o
 }
@@ -68,8 +68,8 @@ func pathInRoute(label string) string {
 }
 
 // addProvenance says in messages where they come from, if that is wanted.
-func (fs *FS) addProvenance(ms []queue.Message, o *ingest.Origin) {
-	if !fs.opts.Provenance {
+func (r *route) addProvenance(ms []queue.Message, o *ingest.Origin) {
+	if !r.tuned.Load().Provenance {
 		return
 	}
 	for i := range ms {

@@ -62,15 +62,18 @@ func (fs *FS) recoverDir(s *queue.Stage, path, mode string) {
 	gid, _ := strconv.ParseUint(group, 10, 32)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	d := fs.needDirLocked(path, s.Info().UID)
+	d := fs.needDirLocked(fs.routeOfStageLocked(s).dir, path, s.Info().UID)
 	d.uid, d.gid, d.mode, d.mark = s.Info().UID, uint32(gid), uint32(bits)&0o7777, s
 	d.markID = s.File()
 	fs.noteDirLocked(d)
 }
 
-// needDirLocked returns the directory of a path, and makes it if it is not there.
-func (fs *FS) needDirLocked(path string, uid uint32) *dir {
-	d := fs.root
+// routeOfStageLocked is the route whose messages a stage holds.
+func (fs *FS) routeOfStageLocked(s *queue.Stage) *route { return fs.routeLocked(s.Route().ID()) }
+
+// needDirLocked returns the directory of a path below another one, and makes it if
+// it is not there.
+func (fs *FS) needDirLocked(d *dir, path string, uid uint32) *dir {
 	for name := range strings.SplitSeq(path, "/") {
 		next := d.dirs[name]
 		if next == nil {
@@ -86,18 +89,20 @@ func (fs *FS) needDirLocked(path string, uid uint32) *dir {
 // one was to be replaced.
 func (fs *FS) recoverFile(s *queue.Stage) error {
 	info := s.Info()
-	f := fs.newFile(info.UID, fs.root.route, info.File)
+	fs.mu.Lock()
+	r := fs.routeOfStageLocked(s)
+	fs.mu.Unlock()
+	f := fs.newFile(info.UID, r, info.File)
 	f.held, f.stage, f.stageID, f.put = true, s, s.File(), true
 	whole, err := fs.measure(f)
 	if err != nil || !whole {
 		return errors.Join(err, fs.rescue(f))
 	}
 	fs.mu.Lock()
-	d, name := fs.root, info.File
+	d, name := r.dir, info.File
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		d, name = fs.needDirLocked(name[:i], info.UID), name[i+1:]
+		d, name = fs.needDirLocked(d, name[:i], info.UID), name[i+1:]
 	}
-	f.route = d.routeLocked()
 	fs.usage.force(info.UID, holding{files: 1})
 	key := nameKey{info.UID, name}
 	var old *file
@@ -106,7 +111,7 @@ func (fs *FS) recoverFile(s *queue.Stage) error {
 		fs.unholdLocked(n)
 		fs.holdLocked(n, f)
 	} else {
-		n := fs.newNodeLocked(fs.newID(), d, key, &fuse.Attr{Mode: 0o600, Owner: fuse.Owner{Uid: info.UID}})
+		n := fs.newNodeLocked(fs.newNodeID(r), d, key, &fuse.Attr{Mode: 0o600, Owner: fuse.Owner{Uid: info.UID}})
 		fs.holdLocked(n, f)
 		fs.nameLocked(n, d, key)
 	}

@@ -49,6 +49,9 @@ type rig struct {
 	clock  atomic.Int64 // added to the time of day, or to epoch
 	epoch  time.Time    // if not zero, time stands still but for clock
 	unique atomic.Uint64
+
+	// routes gives those besides that of the root, or is nil.
+	routes func(*queue.Queue) []RouteOptions
 }
 
 func newRig(t testing.TB, opts Options) *rig {
@@ -75,6 +78,9 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	opts.Route = r.route
+	if r.routes != nil {
+		opts.Routes = r.routes(q)
+	}
 	if r.memory == nil {
 		if r.memory, err = shm.Create(shm.Options{}); err != nil {
 			r.t.Fatal(err)
@@ -435,4 +441,11 @@ func (u user) chgrp(node uint64, gid uint32) fuse.Status {
 
 func (u user) access(node uint64, mask uint32) fuse.Status {
 	return u.fs.Access(nil, &fuse.AccessIn{InHeader: u.header(node), Mask: mask})
+}
+
+// setFormat has the root's route decode otherwise.
+func setFormat(fs *FS, format ingest.Format) {
+	opts := *fs.root.route.tuned.Load()
+	opts.Format = format
+	fs.root.route.tuned.Store(&opts)
 }

@@ -145,14 +145,14 @@ func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 	at.tail = queue.Message{}
 	pos := ingest.Position{File: f.stage.File(), Origin: fs.originOf(f), Seen: &f.seen}
 	size := pieceSize
-	if f.route.format.Whole() {
+	if f.route.format().Whole() {
 		size = len(f.buf)
 	}
 	for grown := size; ; {
 		rest := f.buf[at.consumed:]
 		last := grown >= len(rest)
 		pos.Line = at.lines
-		found := f.route.format.Decode(rest[:min(grown, len(rest))], pos)
+		found := f.route.format().Decode(rest[:min(grown, len(rest))], pos)
 		if !last && found.Consumed == 0 {
 			grown *= 2 // a line that is longer than the piece
 			continue
@@ -164,7 +164,7 @@ func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 			at.tail.Body = nil
 			found.Messages = append(found.Messages, *found.Tail)
 		}
-		fs.addProvenance(found.Messages, &pos.Origin)
+		f.route.addProvenance(found.Messages, &pos.Origin)
 		if !take(found.Messages) || last {
 			return
 		}
@@ -175,7 +175,7 @@ func (fs *FS) decode(f *file, at *staged, take func([]queue.Message) bool) {
 // judgeTail sets aside what is not the whole of what its writer had to say.
 func (fs *FS) judgeTail(f *file, tail *queue.Message) {
 	switch {
-	case f.killed && f.route.format.Whole():
+	case f.killed && f.route.format().Whole():
 		tail.Partial, tail.Reason = true, reasonKilled
 	case tail.Reason == ingest.ReasonTornLastLine:
 		tail.Partial = true

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-
-	"spoolfs/queue"
 )
 
 // statusTree is the directory .status of the mount. Requests on its nodes are
@@ -23,8 +21,9 @@ type statusTree struct {
 	files []StatusFile
 	began time.Time
 
-	// routes are listed by their index, which is part of node ids.
-	routes []*queue.Route
+	// routes are listed by their index in the order of their numbers, which is
+	// part of node ids: a route that is new is the last.
+	routes atomic.Pointer[[]*route]
 
 	// places remembers the nodes of names that were listed or looked for, dues
 	// when delayed messages are due, which their nodes do not tell.
@@ -54,7 +53,6 @@ type statusEntry struct {
 func newStatusTree(fs *FS) *statusTree {
 	return &statusTree{
 		fs: fs, files: fs.opts.Status, began: fs.started,
-		routes:    []*queue.Route{fs.opts.Route},
 		places:    newRecent[statusName, uint64](maxPlaces),
 		dues:      newRecent[uint64, int64](maxDues),
 		help:      helpText(fs.opts.Commands),

@@ -59,12 +59,12 @@ func (t *statusTree) rename(in *fuse.RenameIn, oldName, newName string) fuse.Sta
 	}
 	err = t.fs.patiently(in.Unique, func() error {
 		return t.replace(dir, oldName, func(id statusID, e queue.Entry) ([]queue.Message, error) {
-			if route.queue != t.routes[id.route] {
+			if route != t.all()[id.route] {
 				return nil, fmt.Errorf("move %q: not a directory of its route: %w", oldName, syscall.EPERM)
 			}
 			t.fs.large <- struct{}{}
 			defer func() { <-t.fs.large }()
-			return t.revive(id, e, route.format)
+			return t.revive(id, e)
 		})
 	})
 	if err = unlessResent(&in.InHeader, err); err == nil {
@@ -98,7 +98,7 @@ func (t *statusTree) leaveName(in *fuse.RenameIn, to *dir, name string) {
 	if to.nodes[key] != nil {
 		return
 	}
-	n := fs.newNodeLocked(fs.newID(), to, key, &fuse.Attr{Mode: 0o400, Owner: in.Owner})
+	n := fs.newNodeLocked(fs.newNodeID(to.routeLocked()), to, key, &fuse.Attr{Mode: 0o400, Owner: in.Owner})
 	fs.nameLocked(n, to, key)
 	fs.graceLocked(n, process)
 	fs.dropIfEndedLocked(n)
@@ -116,7 +116,7 @@ func (t *statusTree) replace(dir statusID, name string, by func(statusID, queue.
 		if err != nil {
 			return err
 		}
-		if err = t.routes[id.route].Replace(id.state(), e.Place, with); !errors.Is(err, queue.ErrNotFound) {
+		if err = t.route(int(id.route)).Replace(id.state(), e.Place, with); !errors.Is(err, queue.ErrNotFound) {
 			if err == nil {
 				t.count(e.Message, len(with))
 			}
@@ -136,7 +136,7 @@ func (t *statusTree) count(m *queue.Message, with int) {
 
 // revive returns what of a message or a partial file is to be ready. What never
 // was a message is decoded anew, and refused if it still is none.
-func (t *statusTree) revive(id statusID, e queue.Entry, format ingest.Format) ([]queue.Message, error) {
+func (t *statusTree) revive(id statusID, e queue.Entry) ([]queue.Message, error) {
 	m := *e.Message
 	if id.kind == kindDelayed || id.kind == kindDead && wasDecoded(&m) {
 		m.Reason, m.Attempts = "", 0
@@ -145,15 +145,15 @@ func (t *statusTree) revive(id statusID, e queue.Entry, format ingest.Format) ([
 	if strings.HasPrefix(m.Reason, corruptReason) {
 		return nil, fmt.Errorf("%w: %s", errNoMessage, m.Reason)
 	}
-	return t.decodeAnew(&m, format)
+	return t.decodeAnew(&m, t.all()[id.route])
 }
 
 // decodeAnew decodes the body of what was not a message. Its lines have the
 // numbers, and so the messages the IDs, that they would have had in the file.
 // As with a held file, nothing is refused that has a message in it.
-func (t *statusTree) decodeAnew(m *queue.Message, format ingest.Format) ([]queue.Message, error) {
-	origin := t.fs.originOfMessage(m)
-	found := format.Decode(m.Body, ingest.Position{
+func (t *statusTree) decodeAnew(m *queue.Message, r *route) ([]queue.Message, error) {
+	origin := t.fs.originOfMessage(r, m)
+	found := r.format().Decode(m.Body, ingest.Position{
 		Line: int(max(m.Line, 1)) - 1, File: m.ID.File(), Origin: origin, Seen: new(ingest.Seen),
 	})
 	ms := found.Messages
@@ -163,7 +163,7 @@ func (t *statusTree) decodeAnew(m *queue.Message, format ingest.Format) ([]queue
 	if len(ms) > 0 && !slices.ContainsFunc(ms, func(n queue.Message) bool { return !n.Dead() }) {
 		return nil, fmt.Errorf("%w: %s", errNoMessage, ms[0].Reason)
 	}
-	t.fs.addProvenance(ms, &origin)
+	r.addProvenance(ms, &origin)
 	for i := range ms {
 		n := &ms[i]
 		n.ID = siblingID(m, n.Line)

@@ -37,8 +37,7 @@ func TestStatusTree_Redrive(t *testing.T) {
 		t.Errorf("garbage moved: %v", st)
 	}
 	// A newer version may understand it.
-	root := r.fs.root.route
-	root.format = replaceFormat{root.format, "garbage\n", line("x")}
+	setFormat(r.fs, replaceFormat{r.fs.root.route.format(), "garbage\n", line("x")})
 	if st := r.move("routes/default/dead", garbage); !st.Ok() {
 		t.Errorf("what is a message now: %v", st)
 	}

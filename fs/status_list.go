@@ -40,7 +40,7 @@ func (t *statusTree) listMessages(dir statusID) pager {
 // routesOf returns the indexes of the routes whose messages a directory holds.
 func (t *statusTree) routesOf(dir statusID) (first, end int) {
 	if dir.kind == kindPartialDir {
-		return 0, len(t.routes)
+		return 0, len(t.all())
 	}
 	return int(dir.route), int(dir.route) + 1
 }
@@ -52,7 +52,7 @@ func (t *statusTree) messagePage(dir statusID, route int, after *queue.Place) ([
 		from = *after
 	}
 	size := 0
-	for e, err := range t.routes[route].Entries(dir.state(), from) {
+	for e, err := range t.route(route).Entries(dir.state(), from) {
 		if err != nil {
 			return page, after, err
 		}

@@ -58,7 +58,7 @@ func (t *statusTree) scan(dir statusID, match func(statusID, string) bool) (stat
 	t.scans.Add(1)
 	deadline := time.Now().Add(scanLimit)
 	for i, end := t.routesOf(dir); i < end; i++ {
-		for e, err := range t.routes[i].Entries(dir.state(), queue.Place{}) {
+		for e, err := range t.route(i).Entries(dir.state(), queue.Place{}) {
 			if err != nil {
 				return statusID{}, e, err
 			}
@@ -84,7 +84,7 @@ func (t *statusTree) entry(id statusID) (queue.Entry, error) {
 		}
 		e.Place.Due = due
 	}
-	m, err := t.routes[id.route].Entry(id.state(), e.Place)
+	m, err := t.route(int(id.route)).Entry(id.state(), e.Place)
 	e.Message = m
 	return e, err
 }
@@ -93,7 +93,7 @@ func (t *statusTree) entry(id statusID) (queue.Entry, error) {
 // one that has been tried again is another file. On ESTALE the kernel looks the
 // name up once more.
 func (t *statusTree) moment(id statusID) (*snapshot, error) {
-	if int(id.route) >= len(t.routes) {
+	if int(id.route) >= len(t.all()) {
 		return nil, syscall.ESTALE
 	}
 	e, err := t.entry(id)

@@ -59,7 +59,7 @@ func (t *statusTree) openAt(uid uint32, path string) uint64 {
 	names := strings.Split(path, "/")
 	d := fs.root
 	for _, name := range names[:len(names)-1] {
-		if d = d.dirs[name]; d == nil {
+		if d = d.subLocked(name); d == nil {
 			return 0
 		}
 	}
@@ -108,7 +108,7 @@ func (t *statusTree) eachOpen(uid uint32, f func(n *node, path string)) {
 			fs.mu.Lock()
 		}
 		if n.key.uid == uid && n.named && n.isHeldOrOpenLocked() {
-			f(n, n.dir.pathLocked(n.key.name))
+			f(n, n.dir.mountPathLocked(n.key.name))
 		}
 	}
 }

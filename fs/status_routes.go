@@ -4,6 +4,8 @@ import (
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"spoolfs/queue"
 )
 
 // What is in the tree besides the flat files.
@@ -50,8 +52,8 @@ func (t *statusTree) listRoot() []fuse.DirEntry {
 }
 
 func (t *statusTree) findRoute(name string) (statusEntry, error) {
-	for i, r := range t.routes {
-		if escapeName(r.Name()) == name {
+	for i, r := range t.all() {
+		if escapeName(r.queue.Name()) == name {
 			return t.directory(statusID{kind: kindRoute, route: uint16(i)}), nil
 		}
 	}
@@ -60,11 +62,28 @@ func (t *statusTree) findRoute(name string) (statusEntry, error) {
 
 func (t *statusTree) listRoutes() []fuse.DirEntry {
 	var list []fuse.DirEntry
-	for i, r := range t.routes {
-		list = append(list, dirent(escapeName(r.Name()), statusID{kind: kindRoute, route: uint16(i)}))
+	for i, r := range t.all() {
+		if !r.isGone() || r.holdsSome() {
+			list = append(list, dirent(escapeName(r.queue.Name()), statusID{kind: kindRoute, route: uint16(i)}))
+		}
 	}
 	return list
 }
+
+// holdsSome reports whether there are messages in a route.
+func (r *route) holdsSome() bool {
+	s, err := r.queue.Stats()
+	return err != nil || s.Ready+s.Leased+s.Delayed+s.Dead+s.Partial+s.Staged > 0
+}
+
+// setRoutes changes the routes that are listed.
+func (t *statusTree) setRoutes(all []*route) { t.routes.Store(&all) }
+
+// all are the routes by their indexes.
+func (t *statusTree) all() []*route { return *t.routes.Load() }
+
+// route is the queue of the route with an index.
+func (t *statusTree) route(index int) *queue.Route { return t.all()[index].queue }
 
 func listRoute(id statusID) []fuse.DirEntry {
 	var list []fuse.DirEntry

@@ -110,9 +110,10 @@ func (t *takeover) readFiles() error {
 	fs := t.fs
 	err := fs.table.Each(kindFile, func(id uint64, content []byte) error {
 		r := newRecord(content)
-		f := &file{id: id, uid: uint32(r.number()), stageID: r.fileID(), route: fs.root.route, mu: newLock(), known: true}
+		f := &file{id: id, uid: uint32(r.number()), stageID: r.fileID(), mu: newLock(), known: true}
 		f.opener = opener{known: r.number() != 0, gid: uint32(r.number()), process: process(r.number()), job: r.text()}
 		f.label = r.text()
+		f.route = t.routeOf(r)
 		f.keptLabel, t.files[id] = f.label, f
 		return r.err
 	})
@@ -141,6 +142,17 @@ func (t *takeover) readFiles() error {
 		t.gone[id] = true
 		return nil
 	})
+}
+
+// routeOf reads the route of a file. A process that knew of none but that of the
+// root has kept none.
+func (t *takeover) routeOf(r *record) *route {
+	t.fs.mu.Lock()
+	defer t.fs.mu.Unlock()
+	if len(r.rest) == 0 {
+		return t.fs.root.route
+	}
+	return t.fs.routeLocked(uint32(r.number()))
 }
 
 // restore is the inverse of stateNow.
@@ -224,7 +236,6 @@ func (t *takeover) placeNodeLocked(n *node, named bool, held uint64) error {
 	}
 	f.named, fs.held[n] = true, true
 	t.holds[f.id] = n
-	f.route = n.dir.routeLocked()
 	fs.usage.force(n.key.uid, holding{files: 1})
 	return nil
 }
@@ -252,7 +263,6 @@ func (t *takeover) readHandles() error {
 		n.handles = append(n.handles, h)
 		f.handles++
 		f.keptHandles++
-		f.route = n.dir.routeLocked()
 		if h.writer {
 			f.writers++
 			h.flushed.Store(f.flushed)
@@ -443,7 +453,7 @@ func (fs *FS) skipCommitted(f *file, committed int64) error {
 	if n > int64(len(f.buf)) {
 		return fmt.Errorf("%w: committed up to %d of %d bytes", shm.ErrDamaged, committed, f.end())
 	}
-	found := f.route.format.Decode(f.buf[:n], ingest.Position{Line: f.staged.before, File: f.stageID, Origin: fs.originOf(f), Seen: &f.seen})
+	found := f.route.format().Decode(f.buf[:n], ingest.Position{Line: f.staged.before, File: f.stageID, Origin: fs.originOf(f), Seen: &f.seen})
 	f.staged.before += found.Lines
 	f.staged.restart()
 	fs.usage.force(f.uid, holding{bytes: int64(cap(f.buf))})
