@@ -29,7 +29,8 @@ type keeperFlags struct {
 	RequestTimeout time.Duration `default:"30s" help:"How long the daemon may take for a request, the disk apart, before it is replaced (${default})."`
 	WorkerTimeout  time.Duration `default:"1m" help:"How long writers wait for a daemon that cannot be started before they get an error (${default})."`
 
-	Resend bool `default:"true" negatable:"" hidden:"" help:"Let the kernel send requests again after a crash, if it can."`
+	Source string `config:"-" env:"-" hidden:"" placeholder:"NAME" help:"What the mount is said to be of, in /proc/mounts; of mount.fuse.spoolfs, without a keeper not heeded."`
+	Resend bool   `default:"true" negatable:"" hidden:"" help:"Let the kernel send requests again after a crash, if it can."`
 }
 
 func (f *keeperFlags) check() error {
@@ -92,7 +93,7 @@ func (c *mountCommand) keeperOptions(env *environment, log *slog.Logger) (keeper
 		log.Debug("the keeper is not protected when memory is short", "error", err)
 	}
 	opts := keeper.Options{
-		Binary: state.Binary, Dir: c.Mountpoint, Credential: credential, OOMScore: score,
+		Binary: state.Binary, Dir: c.Mountpoint, Source: c.Source, Credential: credential, OOMScore: score,
 		Start:          keeper.Start{Args: env.args, State: state},
 		RequestTimeout: c.RequestTimeout, WorkerTimeout: c.WorkerTimeout,
 		StopTimeout: c.StopFiles + c.StopSend + 2*stopLimit,

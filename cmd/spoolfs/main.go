@@ -40,6 +40,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "spoolfs:", err)
 		os.Exit(exitInternal)
 	}
+	if isMountHelper(os.Args[0]) && env.baton == nil {
+		os.Exit(runMountHelper(env))
+	}
 	os.Exit(run(env))
 }
 

@@ -43,18 +43,23 @@ type Device struct {
 	Resend bool
 
 	dir    string
+	source string
 	mount  int  // the mount that is nowhere yet; -1 once it is attached
 	direct bool // mounted by ourselves, not by fusermount3
 }
 
 // Open makes a connection for a directory. As root the mount is not visible
 // before Attach; otherwise fusermount3 mounts it at once, for the user alone.
-func Open(dir string) (*Device, error) {
+func Open(dir string) (*Device, error) { return OpenNamed(dir, "spoolfs") }
+
+// OpenNamed is Open with what the mount is said to be of, in /proc/mounts:
+// "mount -a" takes for mounted what has the source and the directory of fstab.
+func OpenNamed(dir, source string) (*Device, error) {
 	dir, err := ResolveParent(dir)
 	if err != nil {
 		return nil, fmt.Errorf("mount on %q: %w", dir, err)
 	}
-	d := &Device{FD: -1, mount: -1, dir: dir, direct: os.Geteuid() == 0}
+	d := &Device{FD: -1, mount: -1, dir: dir, source: source, direct: os.Geteuid() == 0}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("mount on %q: %w", dir, err), d.abandon())
 	}

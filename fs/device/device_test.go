@@ -198,7 +198,7 @@ func TestDevice_NoInterrupts(t *testing.T) {
 // negotiated is a device with INIT answered.
 func negotiated(t *testing.T, interruptsOff bool) *Device {
 	t.Helper()
-	d := &Device{FD: -1, mount: -1, dir: t.TempDir(), direct: true}
+	d := &Device{FD: -1, mount: -1, dir: t.TempDir(), source: "spoolfs", direct: true}
 	err := d.openDirect()
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,8 @@ func (d *Device) openByHelper() error {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), helper)
 	defer ours.Close()
 	defer theirs.Close()
-	options := fmt.Sprintf("nosuid,nodev,noexec,fsname=spoolfs,subtype=spoolfs,max_read=%d", MaxWrite)
+	fsname := strings.NewReplacer(`\`, `\\`, ",", `\,`).Replace(d.source)
+	options := fmt.Sprintf("nosuid,nodev,noexec,fsname=%s,subtype=spoolfs,max_read=%d", fsname, MaxWrite)
 	cmd := exec.Command(helper, "-o", options, "--", d.dir)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Env = append(os.Environ(), "_FUSE_COMMFD=3")

@@ -20,7 +20,7 @@ func (d *Device) openDirect() (err error) {
 	if d.FD, err = openFuse(); err != nil {
 		return err
 	}
-	if d.mount, err = newMount(d.FD); err == nil {
+	if d.mount, err = newMount(d.FD, d.source); err == nil {
 		return nil
 	}
 	d.mount = -1
@@ -35,7 +35,7 @@ func (d *Device) openDirect() (err error) {
 	if err := popDead(d.dir); err != nil {
 		return errors.Join(err, d.Close())
 	}
-	if err := mountOn(d.dir, d.FD); err != nil {
+	if err := mountOn(d.dir, d.FD, d.source); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	return nil
@@ -140,9 +140,9 @@ const rootNode = 1
 var ErrMounted = errors.New("a file system is mounted there already: unmount it first")
 
 // mountOn is mount(2), which every kernel has.
-func mountOn(dir string, fd int) error {
+func mountOn(dir string, fd int, source string) error {
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,max_read=%d", fd, MaxWrite)
-	err := unix.Mount("spoolfs", dir, "fuse.spoolfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_NOATIME, options)
+	err := unix.Mount(source, dir, "fuse.spoolfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_NOATIME, options)
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("%w (mounting needs the capability SYS_ADMIN)", err)
 	}
@@ -156,14 +156,14 @@ func mountBeneath(mount int, dir string) error {
 }
 
 // newMount makes a mount that is nowhere yet.
-func newMount(fd int) (int, error) {
+func newMount(fd int, source string) (int, error) {
 	context, err := unix.Fsopen("fuse", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(context)
 	for _, o := range [][2]string{
-		{"source", "spoolfs"}, {"subtype", "spoolfs"}, {"fd", strconv.Itoa(fd)}, {"rootmode", "40000"},
+		{"source", source}, {"subtype", "spoolfs"}, {"fd", strconv.Itoa(fd)}, {"rootmode", "40000"},
 		{"user_id", "0"}, {"group_id", "0"}, {"max_read", strconv.Itoa(MaxWrite)},
 	} {
 		if err := unix.FsconfigSetString(context, o[0], o[1]); err != nil {

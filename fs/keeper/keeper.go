@@ -86,7 +86,7 @@ func New(opts Options) (*Keeper, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	d, err := device.Open(opts.Dir)
+	d, err := device.OpenNamed(opts.Dir, opts.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,9 @@ type Options struct {
 	// Dir is the mountpoint. Required.
 	Dir string
 
+	// Source is what the mount is said to be of. Default "spoolfs".
+	Source string
+
 	// Start is how a worker is told to start; Keeper is filled in.
 	Start Start
 
@@ -54,6 +57,9 @@ type Options struct {
 }
 
 func (o *Options) ensureDefaults() {
+	if o.Source == "" {
+		o.Source = "spoolfs"
+	}
 	if o.RequestTimeout == 0 {
 		o.RequestTimeout = 30 * time.Second
 	}
