@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claim is a directory of our own beside the files, mode 0700. A file that has
+// claim is a directory of our own beside the files, which nobody else may enter. A file that has
 // been moved into it is ours: nobody else can swap, rename or open it by a name,
 // and it keeps its own name, of which its message ids are made.
 //
@@ -22,14 +22,47 @@ type claim struct {
 // newClaim makes a claim in a directory.
 func newClaim(dir *directory, id string) (*claim, error) {
 	name := claimName(id)
-	if err := unix.Mkdirat(dir.fd, name, 0o700); err != nil {
+	if err := makeOwn(dir, name); err != nil {
 		return nil, fmt.Errorf("make a directory for claims in %q: %w", dir.label, err)
 	}
 	c, err := openClaim(dir, name)
 	if err == nil && c == nil {
-		err = fmt.Errorf("make a directory for claims in %q: %w", dir.label, unix.ESTALE)
+		err = fmt.Errorf("make a directory for claims in %q: %w", dir.label, whyNotOwn(dir, name))
 	}
 	return c, err
+}
+
+// ownMode is the mode of directories of ours. The sticky bit is a mark: a user
+// may give a claim's name to another directory that is ours and only for us, but
+// cannot set that.
+const ownMode = unix.S_ISVTX | 0o700
+
+// makeOwn makes a directory of ours. Some file systems forget the mark.
+func makeOwn(dir *directory, name string) error {
+	if err := unix.Mkdirat(dir.fd, name, ownMode); err != nil {
+		return err
+	}
+	fd, err := openBeneath(dir.fd, name, unix.O_DIRECTORY)
+	if err != nil {
+		return nil // somebody has moved it, which openClaim finds out
+	}
+	defer unix.Close(fd)
+	if st, err := statFD(fd); err == nil && st.mode&0o7777 != ownMode && st.uid == uint32(unix.Geteuid()) {
+		_ = unix.Fchmod(fd, ownMode) // or it is not ours
+	}
+	return nil
+}
+
+// whyNotOwn says why a directory that was made just now is not taken for ours.
+func whyNotOwn(dir *directory, name string) error {
+	st, err := statAt(dir.fd, name)
+	switch {
+	case err != nil:
+		return err
+	case st.uid != uint32(unix.Geteuid()):
+		return fmt.Errorf("the file server gives what we make to user %d (as with root_squash): run the janitor as a user whom it knows", st.uid)
+	}
+	return fmt.Errorf("the file system makes mode %#o of %#o: claims need one that keeps owners and modes", st.mode&0o7777, ownMode)
 }
 
 // openClaim opens a claim; nil if it is not one of ours or has gone: a user may
@@ -43,16 +76,24 @@ func openClaim(dir *directory, name string) (*claim, error) {
 		return nil, fmt.Errorf("open claim %q: %w", name, err)
 	}
 	st, err := statFD(fd)
-	if err != nil || !isOwn(st) {
+	if err != nil || !isOwn(dir, st) {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return &claim{dir: dir, name: name, fd: fd}, nil
 }
 
-// isOwn reports whether only we can have made a directory, and nobody else can
-// write to it.
-func isOwn(st stat) bool {
-	return st.isDir() && st.uid == uint32(unix.Geteuid()) && st.mode&0o077 == 0
+// isOwn reports whether only we can have made a directory as one of these, and
+// nobody else can write to it. Where nobody else can write to the directory that
+// it is in, the mark does not matter.
+func isOwn(dir *directory, st stat) bool {
+	if !st.isDir() || st.uid != uint32(unix.Geteuid()) || st.mode&0o077 != 0 {
+		return false
+	}
+	if st.mode&unix.S_ISVTX != 0 {
+		return true
+	}
+	in, err := statFD(dir.fd)
+	return err == nil && in.uid == st.uid && in.mode&0o022 == 0
 }
 
 // take moves a file into the claim, and reports whether it is there now: it is
@@ -83,10 +124,24 @@ func (c *claim) putBack(name string) error {
 			err = unix.Unlinkat(c.fd, name, 0)
 		}
 	}
+	if errors.Is(err, unix.EEXIST) && c.isBack(name) {
+		err = unix.Unlinkat(c.fd, name, 0)
+	}
 	if err != nil {
 		return fmt.Errorf("put back %q: %w", c.dir.label+name, err)
 	}
 	return nil
+}
+
+// isBack reports whether a file is where it came from, too: whoever put it back
+// did not get to the end.
+func (c *claim) isBack(name string) bool {
+	here, err := statAt(c.fd, name)
+	if err != nil {
+		return false
+	}
+	there, err := statAt(c.dir.fd, name)
+	return err == nil && there.isSame(here)
 }
 
 // rename makes the claim that of another store, or anybody's. It reports whether

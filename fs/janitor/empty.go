@@ -29,7 +29,7 @@ func (j *Janitor) empty(ctx context.Context, d *directory) (more bool, err error
 		return false, err
 	}
 	for _, name := range all.claims {
-		if err := j.takeOver(ctx, d, name); err != nil {
+		if err := j.spared(ctx, d.label+name, j.takeOver(ctx, d, name)); err != nil {
 			return false, err
 		}
 	}
@@ -56,11 +56,17 @@ func (j *Janitor) emptySub(ctx context.Context, d *directory, name string) (more
 		more, err = j.empty(ctx, sub)
 		err = errors.Join(err, sub.close())
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrClosed) {
-		j.warn("cannot empty a directory", d.label+name, err)
-		err = nil
+	return more, j.spared(ctx, d.label+name, err)
+}
+
+// spared logs the failure of one directory of several, which holds up no other,
+// and returns one that does.
+func (j *Janitor) spared(ctx context.Context, label string, err error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
+		return err
 	}
-	return more, err
+	j.warn("cannot empty a directory", label, err)
+	return nil
 }
 
 // emptyInto moves files into a claim and takes them from there.
@@ -128,7 +134,7 @@ func (j *Janitor) scanUnknown(d *directory, all *found, name string) error {
 	case isGone(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at %q: %w", d.label+name, err)
+		return j.unread(d.label+name, fmt.Errorf("look at %q: %w", d.label+name, err))
 	case st.isDir():
 		j.scanDir(d, all, name)
 		return nil
@@ -154,7 +160,7 @@ func (j *Janitor) scanFile(d *directory, all *found, name string) error {
 	case isGone(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at %q: %w", d.label+name, err)
+		return j.unread(d.label+name, fmt.Errorf("look at %q: %w", d.label+name, err))
 	case !st.isFile():
 		j.setAside(errNoFile, d.label+name, nil)
 	case st.links > 1:
@@ -174,8 +180,13 @@ func (j *Janitor) scanFile(d *directory, all *found, name string) error {
 func isGone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) }
 
 // isAbandoned reports whether a file with a temporary name has waited too long.
-func (j *Janitor) isAbandoned(st stat) bool {
-	return j.settler.now.UnixNano()-st.mtime > int64(j.opts.HeldFor)
+func (j *Janitor) isAbandoned(st stat) bool { return j.settler.isOlder(st, j.opts.HeldFor) }
+
+// isYoung reports whether a file is younger than one can be that was claimed: it
+// was put there by mistake, in the place of another one.
+func (j *Janitor) isYoung(st stat) bool {
+	age := j.settler.age
+	return age > 0 && j.settler.now.UnixNano()-st.mtime < int64(age)
 }
 
 // isOld reports whether a file is old enough to be taken where nothing tells that
@@ -186,7 +197,7 @@ func (j *Janitor) isOld(st stat) bool {
 	if j.opts.Bare {
 		need = unknownAge
 	}
-	return j.settler.now.UnixNano()-st.mtime >= int64(need)
+	return need <= 0 || j.settler.isOlder(st, need)
 }
 
 // takeOver takes the files of a claim that nobody holds any more.
@@ -228,9 +239,11 @@ func (j *Janitor) scanClaim(c *claim) (*listing, error) {
 		case isGone(err):
 			return nil
 		case err != nil:
-			return err
+			return j.unread(c.dir.label+name, fmt.Errorf("look at %q in a claim: %w", c.dir.label+name, err))
 		case !st.isFile() || st.links > 1:
 			j.setAside(errNoFile, c.dir.label+name, c.putBack(name))
+		case j.isYoung(st):
+			j.setAside(errYoung, c.dir.label+name, c.putBack(name))
 		default:
 			l.add(name, st)
 		}
@@ -247,6 +260,8 @@ func (j *Janitor) setAside(why error, label string, err error) {
 		switch {
 		case errors.Is(why, errBusy), errors.Is(why, errChanged):
 			s.Busy++
+		case errors.Is(why, errYoung):
+			s.Young++
 		case errors.Is(why, errLinked):
 			s.Linked++
 		case errors.Is(why, errLarge):

@@ -3,7 +3,6 @@ package janitor
 import (
 	"errors"
 	"fmt"
-
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +43,7 @@ func (f *file) label() string { return f.claim.dir.label + f.name }
 var (
 	errBusy    = errors.New("open for writing")
 	errChanged = errors.New("changed, or another file by now")
+	errYoung   = errors.New("changed a moment ago")
 	errLinked  = errors.New("has several names")
 	errNoFile  = errors.New("not a regular file")
 	errLarge   = errors.New("over the size limit")
@@ -56,6 +56,8 @@ func open(dir int, name string) (*file, error) {
 	switch {
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EXDEV):
 		return nil, errNoFile
+	case errors.Is(err, unix.EAGAIN): // it has a lease of its owner, who is told to give it up
+		return nil, errBusy
 	case err != nil:
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -86,7 +88,7 @@ func (f *file) check() (err error) {
 // for files of his own.
 func (f *file) lease() error {
 	_, err := unix.FcntlInt(uintptr(f.fd), unix.F_SETLEASE, unix.F_RDLCK)
-	if errors.Is(err, unix.EAGAIN) {
+	if err != nil && isWritten(err, fileSystem(f.fd)) {
 		return errBusy
 	}
 	f.leased = err == nil

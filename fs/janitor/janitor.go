@@ -56,8 +56,7 @@ func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 		if more && err == nil {
 			continue
 		}
-		// A large directory is not looked at all the time.
-		timer := time.NewTimer(max(j.wait(), 9*time.Since(began)))
+		timer := time.NewTimer(j.pause(time.Since(began)))
 		select {
 		case <-timer.C:
 		case <-wake:
@@ -66,6 +65,13 @@ func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 		timer.Stop()
 	}
 	return nil
+}
+
+// pause is how long to wait behind a pass that took a while. A large directory is
+// not looked at all the time, but before a claim that is kept looks forsaken.
+func (j *Janitor) pause(took time.Duration) time.Duration {
+	wait := j.wait()
+	return max(wait, min(9*took, j.opts.ClaimTimeout/2))
 }
 
 // wait is the wait for the next pass: no longer than a young file needs.
@@ -261,5 +267,8 @@ func (j *Janitor) Close() error {
 	}
 	j.drop(j.spare)
 	j.spare = nil
+	if isGone(err) || errors.Is(err, unix.EROFS) || errors.Is(err, errMoved) {
+		return nil // an empty directory is left, or nothing, and that is no error of ours
+	}
 	return err
 }

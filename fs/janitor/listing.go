@@ -19,7 +19,7 @@ type listing struct {
 // item is a file that is going to be taken, if it is still what it was.
 type item struct {
 	name   uint32 // where it stands in names
-	length uint8
+	length uint16 // some file systems have names of more than 255 bytes
 	ino    uint64
 	size   int64
 	mtime  int64
@@ -35,7 +35,7 @@ func (l *listing) add(name string, st stat) {
 		l.more = true
 		return
 	}
-	l.items = append(l.items, item{uint32(len(l.names)), uint8(len(name)), st.ino, st.size, st.mtime})
+	l.items = append(l.items, item{uint32(len(l.names)), uint16(len(name)), st.ino, st.size, st.mtime})
 	l.names = append(l.names, name...)
 	if len(l.items) > l.max {
 		l.dropNewer()

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"spoolfs/fs/ingest"
 	"spoolfs/queue"
@@ -109,15 +106,4 @@ func (o *Options) validate() error {
 		return fmt.Errorf("janitor: id %q: want %d hexadecimal digits", o.ID, idLength)
 	}
 	return nil
-}
-
-// OpenPath opens a directory by its path.
-func OpenPath(path string) func() (int, error) {
-	return func() (int, error) {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return -1, &os.PathError{Op: "open", Path: path, Err: err}
-		}
-		return fd, nil
-	}
 }

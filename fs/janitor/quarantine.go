@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quarantine is the directory for files that hold no message. It is ours, mode
-// 0700; its file REASONS has a line for each.
+// quarantine is the directory for files that hold no message. It is ours, as a
+// claim is; its file REASONS has a line for each.
 type quarantine struct {
 	dir *directory
 	fd  int
@@ -19,10 +19,9 @@ const reasonsName = "REASONS"
 
 // openQuarantine opens the quarantine directory beside files, and makes it if it
 // is not there. A name that a user has taken for a directory of his is not used.
-func openQuarantine(dir *directory) (*quarantine, error) {
-	name := quarantineName
-	for range 3 {
-		err := unix.Mkdirat(dir.fd, name, 0o700)
+func openQuarantine(dir *directory, id string) (*quarantine, error) {
+	for _, name := range []string{quarantineName, quarantineName + "." + id, quarantineName + "." + NewID()} {
+		err := makeOwn(dir, name)
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return nil, fmt.Errorf("make quarantine directory: %w", err)
 		}
@@ -33,7 +32,6 @@ func openQuarantine(dir *directory) (*quarantine, error) {
 		if err != nil && !errors.Is(err, unix.EXDEV) {
 			return nil, err
 		}
-		name = quarantineName + "." + NewID()
 	}
 	return nil, errors.New("make quarantine directory: others take its name")
 }

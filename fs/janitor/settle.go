@@ -91,6 +91,15 @@ func (s *settler) settled(name string, st stat) bool {
 	return true
 }
 
+// isOlder reports whether a file is older than an age, by its mtime. The time
+// since a jump of the server's clock is all that is known of ages then.
+func (s *settler) isOlder(st stat, age time.Duration) bool {
+	if s.jumped && s.at-s.since < age {
+		return false
+	}
+	return s.now.UnixNano()-st.mtime >= int64(age)
+}
+
 // unchangedFor reports whether a file has been seen as it is for a while.
 func (s *settler) unchangedFor(name string, st stat, d time.Duration) bool {
 	seen, ok := s.seen[name]

@@ -2,6 +2,8 @@ package janitor
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,50 @@ func TestSettler_Jumps(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestJanitor_HeldAndJumps proves J6: a jump of the file server's clock makes no
+// file old: neither one that waits for its rename, nor an empty one.
+func TestJanitor_HeldAndJumps(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, jump := range []time.Duration{2 * day, -2 * day} {
+		c := &fakeClock{server: time.Now()}
+		r := newRig(t, Options{clock: c.clock()})
+		r.pass()
+		r.write("f.tmp", record("f"))
+		r.write("empty", "")
+		c.server = c.server.Add(jump)
+		for _, wait := range []time.Duration{time.Second, time.Minute / 2} {
+			c.pass(wait)
+			r.pass()
+			check(t, "left", r.names(), []string{"empty", "f.tmp"})
+		}
+		for range 3 {
+			c.pass(5 * time.Minute)
+			r.pass()
+		}
+		if !slices.Contains(r.names(), "f.tmp") {
+			t.Error("a file that waits for its rename is set aside because of a jump")
+		}
+		at := c.server // what is written now has its time
+		if err := os.Chtimes(r.path("f.tmp"), at, at); err != nil {
+			t.Fatal(err)
+		}
+		for range 23 {
+			c.pass(time.Hour)
+			r.pass()
+		}
+		if !slices.Contains(r.names(), "f.tmp") {
+			t.Error("a file that waits for its rename is set aside before its time")
+		}
+		for range 2 { // its ctime is of a clock that has not jumped
+			c.pass(time.Hour)
+			r.pass()
+		}
+		if slices.Contains(r.names(), "f.tmp") {
+			t.Error("a file waits for its rename for ever")
 		}
 	}
 }

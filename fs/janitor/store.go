@@ -278,7 +278,7 @@ func (j *Janitor) quarantine(f *file) error {
 	if j.opts.Bare {
 		return errors.Join(errLarge, f.claim.putBack(f.name))
 	}
-	q, err := openQuarantine(f.claim.dir)
+	q, err := openQuarantine(f.claim.dir, j.opts.ID)
 	if err != nil {
 		return err
 	}

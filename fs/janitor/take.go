@@ -3,6 +3,7 @@ package janitor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,21 +134,28 @@ func (j *Janitor) claimFile(f *file, it item, claimed bool) error {
 		return unix.ENOENT
 	}
 	j.opts.step("claimed")
-	return f.verify()
+	if err := f.verify(); !errors.Is(err, errChanged) {
+		return err
+	}
+	// Another one has come in its place meanwhile, which nobody has judged. Where
+	// its name is in use again it stays, for the next pass.
+	_ = f.claim.putBack(f.name)
+	return errChanged
 }
 
 // general are the errors that concern all files of a directory.
 var general = []error{unix.EROFS, unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOTDIR}
 
+func isGeneral(err error) bool {
+	return slices.ContainsFunc(general, func(e error) bool { return errors.Is(err, e) })
+}
+
 // unread counts a file that is not taken, and returns an error that concerns all
 // others too.
 func (j *Janitor) unread(label string, err error) error {
-	for _, e := range general {
-		if errors.Is(err, e) {
-			return err
-		}
-	}
 	switch {
+	case isGeneral(err):
+		return err
 	case isGone(err):
 	case errors.Is(err, errBusy), errors.Is(err, errChanged), errors.Is(err, errLinked), errors.Is(err, errNoFile):
 		j.setAside(err, label, nil)
