@@ -106,6 +106,21 @@ func checkRecords(t testing.TB, got []rabbit.Delivery, files int) {
 	}
 }
 
+// fileConfig is a configuration with a broker whose password is in a file of its
+// own, and more lines.
+func fileConfig(t testing.TB, node *rabbit.Node, more string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config, secret := filepath.Join(dir, "spoolfs.yaml"), filepath.Join(dir, "password")
+	broker := strings.Replace(node.URL(), "guest:guest@", "guest@", 1)
+	for path, text := range map[string]string{config: "broker: " + broker + "\npassword_file: " + secret + "\n" + more, secret: "guest\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
+}
+
 // TestJanitor_Once: directories are emptied, what is in them is published, and the
 // program ends, without a mount. One of them comes later, and one file is no
 // message.
@@ -117,8 +132,8 @@ func TestJanitor_Once(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "junk"), []byte("junk\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := runProgram(t, "janitor", "--once", "--limit", "2m", "--janitor-age", "1s", "--store", store,
-		"--broker", node.URL(), "--exchange", q.Exchange, dir, dir+"/")
+	config := fileConfig(t, node, "exchange: xs_nobody\nstore: "+store+"\njanitor_age: 1s\njanitor: /nowhere\n")
+	p := runProgram(t, "janitor", "--config", config, "--once", "--limit", "2m", "--exchange", q.Exchange, dir, dir+"/")
 	if code := p.wait(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
@@ -215,7 +230,8 @@ func TestDrain_DeadNode(t *testing.T) {
 		p.cmd.Process.Kill()
 		p.wait()
 	}
-	p = runProgram(t, "drain", "--store", store, "--broker", node.URL(), "--exchange", q.Exchange)
+	config := fileConfig(t, node, "exchange: "+q.Exchange+"\nstore: "+store+"\nmountpoint: "+s.dir+"\n")
+	p = runProgram(t, "drain", "--config", config)
 	if code := p.wait(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
