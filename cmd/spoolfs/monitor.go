@@ -13,7 +13,8 @@ import (
 type monitor struct {
 	measure func() status
 	summary *summaries
-	mount   *probe // nil while nobody asks for it
+	tell    func(status) // gets each look; nil if nobody wants it
+	mount   *probe       // nil while nobody asks for it
 	store   *probe
 
 	mu    sync.Mutex // guards what follows
@@ -74,6 +75,9 @@ func (m *monitor) look(ctx context.Context) {
 		m.store.step(ctx, s.details.syncs.Count())
 	}
 	m.summary.observe(now, s)
+	if m.tell != nil {
+		m.tell(s)
+	}
 }
 
 // operationsOf counts what the mount has answered.

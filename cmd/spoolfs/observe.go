@@ -12,6 +12,7 @@ func (d *daemon) observe() {
 	d.monitor = newMonitor(d.measure, d.flags.StalledAfter, &summaries{
 		log: d.log, every: d.flags.LogSummary, dropped: d.limit.total,
 	})
+	d.monitor.tell = d.tellManager
 	d.metrics = newMetrics(d.status)
 	if d.flags.Listen == "" && os.Getenv("WATCHDOG_USEC") == "" {
 		return // nobody asks for more than can be seen from within

@@ -32,6 +32,7 @@ func (d *daemon) reloadOnHangup() (end func()) {
 	var reloading sync.WaitGroup
 	reloading.Go(func() {
 		for range signals {
+			d.reloading()
 			d.reload()
 			d.reloaded()
 		}
@@ -41,6 +42,13 @@ func (d *daemon) reloadOnHangup() (end func()) {
 		close(signals)
 		reloading.Wait()
 	})
+}
+
+// reloading says that it begins. With a keeper that has said so.
+func (d *daemon) reloading() {
+	if err := d.manager.Reloading(); err != nil {
+		d.log.Warn("service manager", "error", err)
+	}
 }
 
 // reloaded says that the configuration has been read again, for better or worse:

@@ -113,7 +113,7 @@ func (t *thresholds) judge(s status) checked {
 	for _, p := range k.Problems {
 		texts = append(texts, p.Text)
 	}
-	texts = append(texts, fmt.Sprintf("%s, %d waiting%s, %d dead", s.Publisher.State, waiting(&s), oldest(s.Queue), s.Queue.Dead))
+	texts = append(texts, gist(&s))
 	k.Text, k.Perfdata = strings.Join(texts, "; "), t.perfdata(s)
 	return k
 }

@@ -83,6 +83,7 @@ type worker struct {
 	mu       sync.Mutex // guards what follows
 	state    keeper.State
 	progress func() error // tells what does not get on; nil before somebody watches
+	status   string       // for the service manager
 }
 
 // newWorker learns from the keeper how to start.
@@ -149,7 +150,7 @@ func (w *worker) sayAlive(every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
 	for range ticker.C {
-		if err := w.control.Send(keeper.Message{Kind: keeper.KindAlive, Stuck: w.stuck()}); err != nil {
+		if err := w.control.Send(keeper.Message{Kind: keeper.KindAlive, Stuck: w.stuck(), Status: w.statusLine()}); err != nil {
 			return // the keeper ends, and we with it
 		}
 	}
@@ -177,6 +178,19 @@ func (w *worker) stuck() string {
 		return strings.ReplaceAll(err.Error(), "\n", ", ")
 	}
 	return ""
+}
+
+// setStatus is what the service manager will be told.
+func (w *worker) setStatus(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status = line
+}
+
+func (w *worker) statusLine() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status
 }
 
 // watch has the keeper know what does not get on.

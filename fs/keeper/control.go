@@ -65,6 +65,9 @@ type Message struct {
 	// Stuck says, in an alive, what does not go on: the mount or the store.
 	Stuck string `json:"stuck,omitempty"`
 
+	// Status is the state in a line for people, in an alive; empty if unknown.
+	Status string `json:"status,omitempty"`
+
 	// Version of the worker, in a ready.
 	Version string `json:"version,omitempty"`
 

@@ -77,6 +77,7 @@ type Keeper struct {
 	forGood    bool             // the end is that of the mount, whoever could keep it
 	own        bool             // workers are started from the running program, not from disk
 	stuck      string
+	status     string // that the service manager was told
 }
 
 // New mounts, and keeps nothing yet. The mount is not visible before a worker is

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"spoolfs/fs/shm"
 )
 
@@ -71,6 +69,7 @@ func (k *Keeper) hear(m Message, ok bool) (done bool, err error) {
 		return k.workerReady()
 	case KindAlive:
 		k.alive(m.Stuck)
+		k.tellStatus(m.Status)
 	case KindReloaded:
 		k.keepConfig(m)
 		k.reloaded()
@@ -162,6 +161,14 @@ func (k *Keeper) alive(stuck string) {
 	k.stuck = stuck
 	if stuck == "" && k.healthy {
 		k.notify("WATCHDOG=1")
+	}
+}
+
+// tellStatus passes the state on for "systemctl status", where it has changed.
+func (k *Keeper) tellStatus(text string) {
+	if text != "" && text != k.status && k.healthy {
+		k.status = text
+		k.notify("STATUS=" + text)
 	}
 }
 
@@ -396,11 +403,9 @@ func (k *Keeper) overdue() {
 
 // forwardReload passes SIGHUP on to a worker that can take it.
 func (k *Keeper) forwardReload() {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		k.opts.Logger.Error("clock", "error", err)
+	if err := k.opts.Manager.Reloading(); err != nil {
+		k.opts.Logger.Warn("service manager", "error", err)
 	}
-	k.notify("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
 	if k.worker == nil || k.worker.ready.IsZero() {
 		k.reloadNext = true
 		return

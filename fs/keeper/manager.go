@@ -26,6 +26,15 @@ type Manager struct {
 // Notify tells lines such as "READY=1".
 func (m *Manager) Notify(lines ...string) error { return m.send(nil, lines...) }
 
+// Reloading tells that the configuration is being read again, which READY=1 ends.
+func (m *Manager) Reloading() error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return fmt.Errorf("clock: %w", err)
+	}
+	return m.Notify("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
+}
+
 // store leaves a descriptor, or a newer one for it, with the manager.
 func (m *Manager) store(name string, fd int) error {
 	if m == nil || !m.Stores {
