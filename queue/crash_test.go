@@ -131,10 +131,15 @@ func (m *model) reopen() {
 		m.t.Fatalf("a crash is taken for damage: %+v", d)
 	}
 	m.q, m.leases, m.routes = q, nil, nil
-	for _, name := range []string{"default", "other"} {
+	for _, name := range []string{"default", "other", "newest"} {
 		r, err := q.Route(name)
 		if err != nil {
 			m.t.Fatal(err)
+		}
+		if name == "newest" {
+			if err := r.SetOptions(RouteOptions{Order: NewestFirst}); err != nil {
+				m.t.Fatal(err)
+			}
 		}
 		m.routes = append(m.routes, r)
 	}

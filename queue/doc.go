@@ -19,7 +19,10 @@
 //     stored them, also across a restart. A ready message waits for those of
 //     stages that were put before it and are not committed yet, but not longer
 //     than [Options.CommitGrace]. Proven by TestRoute_Order and
-//     TestRoute_WaitsForYoungStage.
+//     TestRoute_WaitsForYoungStage. In a route that is NewestFirst the file that was
+//     put last goes first instead, waits for none, and the messages of a file keep
+//     their order (newest.go). Proven by TestRoute_NewestFirst and
+//     TestRoute_NewestComesBack.
 //   - Q5: nothing is stranded: a stage that is committed after younger messages
 //     were leased goes out next. Proven by TestRoute_LateCommitGoesNext.
 //   - Q6: the counters in [Stats] equal what a scan of the store finds, also
@@ -33,8 +36,8 @@
 //     Proven by TestQueue_Limits and TestQueue_UsersSurviveRestart.
 //   - Q9: the cost of opening, Append, Lease and Ack does not depend on the
 //     backlog, and space comes back while the queue runs.
-//     Proven by TestQueue_OpensFastAndGivesBack, TestRoute_SweepSparesStages
-//     and BenchmarkLease.
+//     Proven by TestQueue_OpensFastAndGivesBack, TestRoute_SweepSparesStages,
+//     TestRoute_NewestDrained, BenchmarkLease and BenchmarkNewest.
 //   - Q10: a message and what follows from it change places together: a crash
 //     leaves the one or the other, and neither both nor nothing.
 //     Proven by TestRoute_HandOver and TestRoute_HandOverCrash.

@@ -133,6 +133,7 @@ func (r *Route) setDeadLocked(b *pebble.Batch, l *Lease, record []byte) error {
 // removeLeasedLocked ends a lease and deletes its row.
 func (r *Route) removeLeasedLocked(b *pebble.Batch, l *Lease) error {
 	r.endLeaseLocked(l)
+	r.goneLocked(l.seq)
 	r.count.pending.sub(tally{1, l.bytes})
 	r.q.chargeLocked(l.UID, tally{}, tally{1, l.bytes})
 	return b.Delete(seqKey(kindMessage, r.id, l.seq), nil)

@@ -116,46 +116,53 @@ func (r *Route) tryLease(max uint64) ([]*Lease, time.Duration, error) {
 		return nil, 0, err
 	}
 	for {
-		wanted, wait := r.plan(max)
+		wanted, down, wait := r.plan(max)
 		if len(wanted) == 0 {
 			return nil, wait, nil
 		}
-		leases, left, err := r.read(wanted)
+		read := r.read
+		if down {
+			read = r.readNewest
+		}
+		got, err := read(wanted, max)
 		if err != nil {
-			leases, left = nil, wanted
+			got = taken{left: wanted}
 		}
-		if r.hand(leases, left); err == nil {
-			leases, err = r.setAside(leases)
+		if r.hand(got); err == nil {
+			got.leases, err = r.setAside(got.leases)
 		}
-		if err != nil || len(leases) > 0 {
-			return leases, 0, err
+		if err != nil || len(got.leases) > 0 {
+			return got.leases, 0, err
 		}
 	}
 }
 
 // plan takes numbers that are ready out of behind or from the cursor on, into
-// reading. When there are none it says how long to wait for more.
-func (r *Route) plan(max uint64) (spans, time.Duration) {
+// reading. When there are none it says how long to wait for more. They are to be
+// looked through from their end if down is set.
+func (r *Route) plan(max uint64) (wanted spans, down bool, wait time.Duration) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
-	wait := noWait
+	wait = noWait
 	if r.nextDue != 0 {
 		wait = time.Until(time.Unix(0, r.nextDue))
 	}
-	r.reading = r.behind.take(max)
-	for _, sp := range r.reading {
-		max -= sp.hi - sp.lo
+	if r.opts.Order == NewestFirst {
+		r.reading, down = r.planNewestLocked(max)
+		return r.reading, down, wait
 	}
-	if young := r.advanceLocked(max); young > 0 {
+	r.reading = r.behind.take(max)
+	max -= r.reading.size()
+	if young := r.advanceLocked(max, &r.reading); young > 0 {
 		wait = min(wait, young)
 	}
-	return r.reading, wait
+	return r.reading, false, wait
 }
 
-// advanceLocked moves the cursor over ready numbers, which go to reading, and
+// advanceLocked moves the cursor over ready numbers, which go to a set, and
 // over stages that are not to be waited for. It returns how long to wait for the
 // stage that stopped it.
-func (r *Route) advanceLocked(max uint64) (young time.Duration) {
+func (r *Route) advanceLocked(max uint64, into *spans) (young time.Duration) {
 	i := r.searchStagedLocked(r.cursor)
 	for n := uint64(0); n < max && r.cursor < r.count.next; {
 		end := r.count.next
@@ -163,9 +170,9 @@ func (r *Route) advanceLocked(max uint64) (young time.Duration) {
 			end = r.staged[i].lo
 		}
 		if end > r.cursor {
-			end = min(end, r.cursor+max-n)
+			end = r.cursor + min(end-r.cursor, max-n)
 			n += end - r.cursor
-			r.reading.add(span{r.cursor, end})
+			into.add(span{r.cursor, end})
 			r.cursor = end
 			continue
 		}
@@ -176,7 +183,8 @@ func (r *Route) advanceLocked(max uint64) (young time.Duration) {
 			return noWait
 		}
 		// Its RELEASE is on its way, or its writer goes on: G6.
-		if young = r.q.opts.CommitGrace - time.Since(r.staged[i].since); young > 0 {
+		young = r.q.opts.CommitGrace - time.Since(r.staged[i].since)
+		if young > 0 && r.opts.Order == FIFO {
 			return young
 		}
 		r.cursor = r.staged[i].hi
@@ -185,15 +193,22 @@ func (r *Route) advanceLocked(max uint64) (young time.Duration) {
 	return 0
 }
 
-// read reads the messages with the given numbers, and returns those that it has
-// left for the next time. A number without a row is settled or a dead letter.
-func (r *Route) read(wanted spans) (leases []*Lease, left spans, err error) {
+// taken is what was read of the numbers that were wanted, and what was left: turn
+// goes next.
+type taken struct {
+	leases     []*Lease
+	turn, left spans
+}
+
+// read reads the messages with the given numbers, and leaves those that would be too
+// much. A number without a row is settled or a dead letter.
+func (r *Route) read(wanted spans, _ uint64) (t taken, err error) {
 	size := uint64(0)
 	for i, sp := range wanted {
 		lo, hi := seqKey(kindMessage, r.id, sp.lo), seqKey(kindMessage, r.id, sp.hi)
 		err := r.q.eachRow(lo, hi, func(key, value []byte) error {
 			found := decodeRow(key, value)
-			leases = append(leases, &Lease{Message: found.Message, route: r, seq: found.Place.Seq, bytes: found.bytes})
+			t.leases = append(t.leases, r.leaseOf(found))
 			if size += found.bytes; size >= leaseBytes {
 				sp.lo = found.Place.Seq + 1
 				return errStop
@@ -201,14 +216,19 @@ func (r *Route) read(wanted spans) (leases []*Lease, left spans, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, nil, err
+			return t, err
 		}
 		if size >= leaseBytes {
-			left.add(sp)
-			return leases, append(left, wanted[i+1:]...), nil
+			t.left.add(sp)
+			t.left = append(t.left, wanted[i+1:]...)
+			return t, nil
 		}
 	}
-	return leases, nil, nil
+	return t, nil
+}
+
+func (r *Route) leaseOf(found row) *Lease {
+	return &Lease{Message: found.Message, route: r, seq: found.Place.Seq, bytes: found.bytes}
 }
 
 // corruptMessage stands for a record that cannot be decoded: a dead letter with
@@ -237,14 +257,17 @@ func (r *Route) setAside(leases []*Lease) ([]*Lease, error) {
 }
 
 // hand enters leases as leased, and puts back the numbers that were not read.
-func (r *Route) hand(leases []*Lease, left spans) {
+func (r *Route) hand(t taken) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	r.reading = nil
-	for _, sp := range left {
+	if len(t.turn) > 0 {
+		r.turn = t.turn
+	}
+	for _, sp := range t.left {
 		r.behind.add(sp)
 	}
-	for _, l := range leases {
+	for _, l := range t.leases {
 		i := len(r.leased)
 		if i > 0 && r.leased[i-1].seq > l.seq {
 			i, _ = slices.BinarySearchFunc(r.leased, l.seq, func(e *Lease, seq uint64) int {

@@ -132,8 +132,20 @@ var errStop = errors.New("stop")
 // left to Check. If what it reads is damaged, the queue parks until that is set
 // aside.
 func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) error {
+	return q.walk(eachRowOf, lo, hi, f)
+}
+
+// eachRowDown is eachRow from the last row to the first.
+func (q *Queue) eachRowDown(lo, hi []byte, f func(key, value []byte) error) error {
+	return q.walk(eachRowDownOf, lo, hi, f)
+}
+
+// walker calls f for the rows of a range, in one direction.
+type walker func(db *pebble.DB, lo, hi []byte, f func(key, value []byte) error) error
+
+func (q *Queue) walk(each walker, lo, hi []byte, f func(key, value []byte) error) error {
 	var failed error // of f, which is no damage
-	err := eachRowOf(q.engine.db, lo, hi, func(key, value []byte) error {
+	err := each(q.engine.db, lo, hi, func(key, value []byte) error {
 		if wellFormed(key) {
 			failed = f(key, value)
 		}
@@ -146,12 +158,20 @@ func (q *Queue) eachRow(lo, hi []byte, f func(key, value []byte) error) error {
 }
 
 func eachRowOf(db *pebble.DB, lo, hi []byte, f func(key, value []byte) error) error {
+	return iterate(db, lo, hi, (*pebble.Iterator).First, (*pebble.Iterator).Next, f)
+}
+
+func eachRowDownOf(db *pebble.DB, lo, hi []byte, f func(key, value []byte) error) error {
+	return iterate(db, lo, hi, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, f)
+}
+
+func iterate(db *pebble.DB, lo, hi []byte, begin, next func(*pebble.Iterator) bool, f func(key, value []byte) error) error {
 	return guarded(func() error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 		if err != nil {
 			return err
 		}
-		for ok := it.First(); ok && err == nil; ok = it.Next() {
+		for ok := begin(it); ok && err == nil; ok = next(it) {
 			err = f(it.Key(), it.Value())
 		}
 		if closed := it.Close(); err == nil || errors.Is(err, errStop) {

@@ -231,7 +231,7 @@ func (m *model) tryLease(r *Route, max uint64) []*Lease {
 	if err != nil {
 		m.t.Fatalf("lease: %v", err)
 	}
-	place := 0
+	m.checkOrder(r, leases)
 	for _, l := range leases {
 		e := m.committed[l.ID]
 		switch {
@@ -241,10 +241,6 @@ func (m *model) tryLease(r *Route, max uint64) []*Lease {
 			m.t.Fatalf("leased dead letter %s", l.ID)
 		}
 		e.refused = false
-		if m.order[l.ID] <= place {
-			m.t.Fatalf("leased %s (place %d) after place %d", l.ID, m.order[l.ID], place)
-		}
-		place = m.order[l.ID]
 		for _, o := range m.leases {
 			if o.ID == l.ID {
 				m.t.Fatalf("%s was leased twice", l.ID)
@@ -252,6 +248,25 @@ func (m *model) tryLease(r *Route, max uint64) []*Lease {
 		}
 	}
 	return leases
+}
+
+// checkOrder checks the order of what was leased at once: that of the Puts, or, in a
+// route that is NewestFirst, files in the reverse order and their messages in it.
+func (m *model) checkOrder(r *Route, leases []*Lease) {
+	place, below := 0, m.clock+1
+	for i, l := range leases {
+		at := m.order[l.ID]
+		if r.Options().Order == NewestFirst && i > 0 && (at < place || fileOf(l.ID) != fileOf(leases[i-1].ID)) {
+			below, place = m.order[leases[i-1].ID], 0
+			for j := i - 1; j >= 0 && fileOf(leases[j].ID) == fileOf(leases[i-1].ID); j-- {
+				below = min(below, m.order[leases[j].ID])
+			}
+		}
+		if at <= place || at >= below {
+			m.t.Fatalf("leased %s (place %d) after place %d and before %d", l.ID, at, place, below)
+		}
+		place = at
+	}
 }
 
 func (m *model) lease() {

@@ -142,7 +142,7 @@ func (r *Route) adoptLocked(now *Route) {
 	}
 	r.count, r.cursor, r.nextDue = now.count, now.cursor, now.nextDue
 	r.staged = now.staged
-	r.behind, r.reading, r.leased, r.settled = nil, nil, nil, 0
+	r.behind, r.turn, r.reading, r.gone, r.leased, r.settled = nil, nil, nil, nil, nil, 0
 }
 
 // adoptLocked makes the stage what the store says: what the last successful Put

@@ -37,6 +37,7 @@ func (r *Route) promote(now time.Time, max uint64) error {
 		return err
 	}
 	r.dueLocked(found.next)
+	r.endTurnLocked()
 	for _, seq := range found.seqs {
 		// Numbers from the cursor on will be come upon: after a restart the
 		// cursor may be anywhere.

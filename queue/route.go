@@ -11,7 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Route is one FIFO of messages. Routes do not wait for each other.
+// Route is one FIFO of messages, unless its options say otherwise. Routes do not wait
+// for each other.
 type Route struct {
 	q    *Queue
 	id   uint32
@@ -25,6 +26,7 @@ type Route struct {
 
 	// The fields below are guarded by q.mu.
 
+	opts  RouteOptions
 	count counters
 
 	// Numbers below cursor have been handed out once or belong to a stage that
@@ -32,14 +34,19 @@ type Route struct {
 	cursor uint64
 	behind spans
 
-	// reading is what a Lease has taken from cursor or behind and is reading
-	// from the disk at the moment.
+	// turn is what of behind goes next while nothing is newer: see newest.go.
+	turn spans
+
+	// reading is what a Lease has taken from cursor, behind or turn and is
+	// reading from the disk at the moment.
 	reading spans
 
 	staged   []*extent // sorted by lo
 	leased   []*Lease  // sorted by seq; settled ones leave it lazily
 	settled  int       // how many of leased are settled
+	gone     spans     // of a route that is NewestFirst: what has drained since the last sweep
 	unpacked uint64    // rows that were swept since the last compaction
+	swept    span      // where they were
 	nextDue  int64     // of the first delayed message; 0 when there is none
 }
 
@@ -58,6 +65,7 @@ const firstNumber = 1
 
 func newRoute(q *Queue, id uint32) *Route {
 	r := &Route{q: q, id: id, wake: make(chan struct{}, 1)}
+	r.opts.ensureDefaults()
 	r.count.next, r.cursor = firstNumber, firstNumber
 	return r
 }
@@ -134,11 +142,10 @@ func (r *Route) setName(name string) { r.name.Store(&name) }
 // count: they remember their numbers themselves.
 func (r *Route) headLocked() uint64 {
 	head := r.cursor
-	if len(r.behind) > 0 {
-		head = min(head, r.behind[0].lo)
-	}
-	if len(r.reading) > 0 {
-		head = min(head, r.reading[0].lo)
+	for _, ss := range [...]spans{r.behind, r.turn, r.reading} {
+		if len(ss) > 0 {
+			head = min(head, ss[0].lo)
+		}
 	}
 	if len(r.leased) > 0 {
 		head = min(head, r.leased[0].seq)

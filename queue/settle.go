@@ -25,6 +25,7 @@ func (r *Route) Nack(l *Lease, retryAt time.Time) error {
 	value := encodeRecord(&m)
 	due := max(retryAt.UnixNano(), 1)
 	err := r.settle([]*Lease{l}, func(b *pebble.Batch, l *Lease) error {
+		r.gone.drop(l.seq) // it comes back to its number
 		r.count.delayed.add(tally{1, uint64(len(value))})
 		r.q.chargeLocked(l.UID, tally{1, uint64(len(value))}, tally{})
 		return b.Set(delayedKey(r.id, due, l.seq), value, nil)
@@ -98,6 +99,7 @@ func (r *Route) Requeue(leases ...*Lease) {
 			r.behind.add(span{l.seq, l.seq + 1})
 		}
 	}
+	r.endTurnLocked()
 	r.trimLeasedLocked()
 	r.q.mu.Unlock()
 	r.signal()

@@ -47,3 +47,41 @@ func (ss *spans) take(n uint64) spans {
 	*ss = slices.Delete(*ss, 0, i)
 	return out
 }
+
+// takeTop removes whole spans, the last first, until there are n numbers or more, and
+// returns them.
+func (ss *spans) takeTop(n uint64) spans {
+	i := len(*ss)
+	for ; i > 0 && n > 0; i-- {
+		s := (*ss)[i-1]
+		n -= min(n, s.hi-s.lo)
+	}
+	out := slices.Clone((*ss)[i:])
+	*ss = (*ss)[:i]
+	return out
+}
+
+// drop removes one number.
+func (ss *spans) drop(seq uint64) {
+	i, _ := slices.BinarySearchFunc(*ss, seq, func(e span, seq uint64) int {
+		if e.hi <= seq {
+			return -1
+		}
+		return 1
+	})
+	if i == len(*ss) || (*ss)[i].lo > seq {
+		return
+	}
+	s := (*ss)[i]
+	*ss = slices.Delete(*ss, i, i+1)
+	ss.add(span{s.lo, seq})
+	ss.add(span{seq + 1, s.hi})
+}
+
+// size is how many numbers there are.
+func (ss spans) size() (n uint64) {
+	for _, s := range ss {
+		n += s.hi - s.lo
+	}
+	return n
+}

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Stats is a snapshot of one route or of all. The counts are disjoint; they are
 // of messages, but for Partial, which is of files.
@@ -92,16 +95,24 @@ func (r *Route) counts() (Stats, spans) {
 		Delayed: c.delayed.count, Dead: c.dead.count, Partial: c.partial.count,
 		Staged: c.staged.count, Bytes: c.all().bytes,
 	}
-	if len(r.behind) > 0 {
-		if leased == 0 || r.behind[0].lo < r.leased[0].seq {
-			return s, spans{r.behind[0]}
-		}
+	if first := r.waitingLocked(64); len(first) > 0 && (leased == 0 || first[0].lo < r.leased[0].seq) {
+		return s, first
 	}
 	if leased > 0 {
 		s.Oldest = r.leased[0].Ingested
 		return s, nil
 	}
 	return s, r.gapsLocked(span{r.cursor, r.count.next}, 64)
+}
+
+// waitingLocked lists the first ranges that hold what is ready behind the cursor: all,
+// in a route that is NewestFirst, where not each number has a message.
+func (r *Route) waitingLocked(most int) spans {
+	first := slices.Clone(r.behind[:min(most, len(r.behind))])
+	for _, sp := range r.turn {
+		first.add(sp)
+	}
+	return first
 }
 
 // gapsLocked lists the first ranges within a span that no stage covers.

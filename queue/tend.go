@@ -51,26 +51,42 @@ func (r *Route) submitSweep() (*write, error) {
 		r.count.swept = head // a late commit; its rows are swept when they go
 		return nil, nil
 	}
-	if n := head - from; n == 0 || n < sweepRows && r.count.pending.count > 0 {
+	swept := r.sweepNewestLocked()
+	if n := head - from; n > 0 && (n >= sweepRows || r.count.pending.count == 0) {
+		for _, gap := range r.gapsLocked(span{from, head}, sweepGaps) {
+			swept.add(gap)
+		}
+		r.count.swept = head
+	}
+	if len(swept) == 0 {
 		return nil, nil
 	}
 	b := r.q.engine.db.NewBatch()
-	for _, gap := range r.gapsLocked(span{from, head}, sweepGaps) {
-		lo, hi := seqKey(kindMessage, r.id, gap.lo), seqKey(kindMessage, r.id, gap.hi)
+	for _, sp := range swept {
+		lo, hi := seqKey(kindMessage, r.id, sp.lo), seqKey(kindMessage, r.id, sp.hi)
 		if err := b.DeleteRange(lo, hi, nil); err != nil {
 			return nil, err
 		}
 	}
-	r.unpacked += head - from
-	r.count.swept = head
+	r.noteSweptLocked(swept)
 	return r.q.submitLocked(b, false, r), nil
+}
+
+// noteSweptLocked remembers what there is to compact.
+func (r *Route) noteSweptLocked(swept spans) {
+	all := span{swept[0].lo, swept[len(swept)-1].hi}
+	if r.unpacked > 0 {
+		all = span{min(all.lo, r.swept.lo), max(all.hi, r.swept.hi)}
+	}
+	r.unpacked += swept.size()
+	r.swept = all
 }
 
 // compact returns the space of what was swept, once it is much, or once nothing
 // is left.
 func (r *Route) compact() error {
 	r.q.mu.Lock()
-	rows, left, head := r.unpacked, r.count.pending.count, r.count.swept
+	rows, left, swept := r.unpacked, r.count.pending.count, r.swept
 	if rows == 0 || rows < compactRows && left > 0 {
 		r.q.mu.Unlock()
 		return nil
@@ -89,7 +105,7 @@ func (r *Route) compact() error {
 		case <-ctx.Done():
 		}
 	})
-	err := r.q.engine.compact(ctx, seqKey(kindMessage, r.id, 0), seqKey(kindMessage, r.id, head))
+	err := r.q.engine.compact(ctx, seqKey(kindMessage, r.id, swept.lo), seqKey(kindMessage, r.id, swept.hi))
 	stopped := ctx.Err() != nil
 	cancel()
 	if stopped {
