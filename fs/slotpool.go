@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,10 +31,11 @@ type slotPool struct {
 	mu    sync.Mutex
 	given *sync.Cond
 	free  []*hand
+	spare int                    // how few were free at a time, since the last trim
 	all   []atomic.Pointer[hand] // by index; nil if it was never taken
 }
 
-// keptSlots is how many slots stay in memory when they are free.
+// keptSlots is how many slots stay in memory though nobody needs them.
 const keptSlots = 32
 
 func newSlotPool(m *shm.Memory) *slotPool {
@@ -61,6 +63,7 @@ func (p *slotPool) takeFree() *hand {
 		if n := len(p.free); n > 0 {
 			h := p.free[n-1]
 			p.free = p.free[:n-1]
+			p.spare = min(p.spare, n-1)
 			return h
 		}
 		if i := int(p.most.Load()); i < len(p.all) {
@@ -86,15 +89,49 @@ func (p *slotPool) hold(i int) *hand {
 	return p.all[i].Load()
 }
 
-// give returns a slot.
+// give returns a slot. It stays in memory: to give that back and to get it anew
+// costs more than all the rest of a request.
 func (p *slotPool) give(h *hand) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.free) >= keptSlots {
+	p.free = append(p.free, h)
+	p.given.Signal()
+}
+
+// trim gives back the memory of slots that nobody has needed since the last trim.
+func (p *slotPool) trim() {
+	for _, h := range p.takeSpare() {
 		_ = h.slot.Depopulate() // or it stays in memory
 		h.resident = false
+		p.giveLast(h)
 	}
-	p.free = append(p.free, h)
+}
+
+// takeSpare takes the slots in memory that were not needed, but for some.
+func (p *slotPool) takeSpare() []*hand {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.spare - keptSlots
+	p.spare = len(p.free)
+	var spare, free []*hand
+	for i, h := range p.free {
+		if i < n && h.resident {
+			spare = append(spare, h)
+		} else {
+			free = append(free, h)
+		}
+	}
+	if spare != nil {
+		p.free, p.spare = free, len(free)
+	}
+	return spare
+}
+
+// giveLast returns a slot that is to be taken after all others.
+func (p *slotPool) giveLast(h *hand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = slices.Insert(p.free, 0, h)
 	p.given.Signal()
 }
 

@@ -32,7 +32,12 @@ func (fs *FS) tendNames() {
 	fs.stale = nil
 	fs.mu.Unlock()
 	fs.pruneNodes(stale)
-	if s := fs.server.Load(); s != nil && s.resendsAreOver(outcomesLast) {
+	s := fs.server.Load()
+	if s == nil {
+		return
+	}
+	s.slots.trim()
+	if s.resendsAreOver(outcomesLast) {
 		fs.forgetOutcomes()
 	}
 }
