@@ -60,7 +60,7 @@ chaos: deps ## crash the store and kill the daemon far more often than the tests
 	$(GO) test -count=1 -timeout=2h -run='^TestQueue_CrashLosesNothing$$' -v ./queue -rapid.checks=$(CHECKS)
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames' -v ./integration
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Killed -v ./fs/janitor
-	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere' -v ./fs
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run=TestLog -v ./cmd/spoolfs
 

@@ -59,13 +59,16 @@
 //
 //   - F14: a file of .status has its true size, and shows one moment for as long
 //     as it is open. Proven by TestFS_StatusSnapshot,
-//     TestStatusTree_MessageTriedAgain and TestStatusTree_OneMoment.
+//     TestStatusTree_MessageTriedAgain and TestStatusTree_OneMoment; across the
+//     death of a process by TestStatusTree_ReadAcrossTakeOver.
 //
 //   - F15: another process goes on where one has died (G10): files that are open
 //     stay open with all that was written to them, and a request that was not
 //     answered is carried out once, though it may come again.
 //     Proven by TestKill, with kill -9, by TestReplay_CutAnywhere, and by
-//     TestFS_Model, in which processes die.
+//     TestFS_Model, in which processes die. What makes no sense, or belongs to
+//     another store, is refused. Proven by TestTakeOver_Damaged and
+//     TestTakeOver_OtherStore.
 //
 //   - F16: a route is a directory of the root with a queue, a format and limits of
 //     its own. Files in it, and in directories of users below it, go its way,

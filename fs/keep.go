@@ -25,6 +25,7 @@ import (
 //	done     FS.mu       how a request ended that may be sent again
 //	file     file.mu     what seldom changes of a file, by its number
 //	state    file.mu     what changes with each write, and where the bytes are
+//	snapshot statusTree.mu  what a handle of the status tree reads
 //
 // Each begins with recordVersion.
 const (
@@ -36,6 +37,7 @@ const (
 	kindDone
 	kindFile
 	kindState
+	kindSnapshot
 )
 
 const recordVersion = 1

@@ -24,6 +24,11 @@ type Options struct {
 	// Memory is what outlives this process, of which another may have served the
 	// mount before. By default the file system makes one for itself.
 	Memory *shm.Memory
+
+	// Store is a name of the store that no other has. What is open in a memory
+	// that belongs to another one is not taken over. Default: nobody asks.
+	Store string
+
 	// Host is the name of this host, for messages that say where they come from.
 	Host string
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"spoolfs/fs/shm"
 	"spoolfs/queue"
 )
 
@@ -20,6 +21,9 @@ import (
 // open stay so, and their stages with them.
 func (fs *FS) Recover(stages []*queue.Stage) error {
 	defer func() { fs.memory.SetAlive(fs.now().UnixNano()) }()
+	if err := fs.claimStore(); err != nil {
+		return err
+	}
 	if fs.table.Len() > 0 || fs.memory.Starts() > 0 {
 		fs.tookOver = true
 		var err error
@@ -42,6 +46,24 @@ func (fs *FS) Recover(stages []*queue.Stage) error {
 			return fmt.Errorf("take up file %q of the last run: %w", info.File, err)
 		}
 	}
+	return nil
+}
+
+// claimStore sees that what is open belongs to our store: the stages of another
+// one are not here, and a file whose stage is missing would be taken for one that
+// was committed.
+func (fs *FS) claimStore() error {
+	if fs.opts.Store == "" {
+		return nil
+	}
+	if !fs.memory.IsOfStore(fs.opts.Store) {
+		for _, kind := range []shm.Kind{kindFile, kindHandle, kindDir} {
+			if err := fs.table.Each(kind, func(uint64, []byte) error { return shm.ErrOtherStore }); err != nil {
+				return fmt.Errorf("take over: %w: start with that one until nothing is open, or unmount first", err)
+			}
+		}
+	}
+	fs.memory.SetStore(fs.opts.Store)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
@@ -134,3 +135,8 @@ func (fs *FS) forgetOutcomes() {
 	}
 	clear(fs.done)
 }
+
+// outcomesLast is how long the outcomes of a former process are remembered after
+// the first request that was not resent: a reader may still be about to see one
+// that was.
+const outcomesLast = 10 * time.Second

@@ -65,17 +65,24 @@ func newRig(t testing.TB, opts Options) *rig {
 // start opens the store and makes a file system, as a new process does.
 func (r *rig) start() {
 	r.t.Helper()
+	if err := r.tryStart(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// tryStart is start. After an error memory and queue are there all the same.
+func (r *rig) tryStart() error {
 	opts := r.opts
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	q, stages, err := queue.Open(r.store, queue.Options{Logger: opts.Logger})
 	if err != nil {
-		r.t.Fatal(err)
+		return err
 	}
 	r.queue = q
 	if r.route, err = q.Route("default"); err != nil {
-		r.t.Fatal(err)
+		return err
 	}
 	opts.Route = r.route
 	if r.routes != nil {
@@ -83,7 +90,7 @@ func (r *rig) start() {
 	}
 	if r.memory == nil {
 		if r.memory, err = shm.Create(shm.Options{}); err != nil {
-			r.t.Fatal(err)
+			return err
 		}
 	}
 	opts.Memory = r.memory
@@ -91,13 +98,11 @@ func (r *rig) start() {
 		opts.Format = ingest.NewSarracenia(ingest.SarraceniaOptions{})
 	}
 	if r.fs, err = New(opts); err != nil {
-		r.t.Fatal(err)
+		return err
 	}
 	r.fs.processOf = func(thread uint32) process { return process(thread) }
 	r.fs.now = r.now
-	if err := r.fs.Recover(stages); err != nil {
-		r.t.Fatal(err)
-	}
+	return r.fs.Recover(stages)
 }
 
 func (r *rig) now() time.Time {

@@ -72,7 +72,7 @@ func (s *server) handshake() error {
 	n, st := s.proto.HandleRequest([][]byte{init}, [][]byte{out})
 	want := (&device.Device{Init: init}).Reply()
 	if !st.Ok() || want == nil || string(out[:n]) != string(want) {
-		return fmt.Errorf("the connection was negotiated otherwise than this program does: %v, %x, want %x: mount anew", st, out[:n], want)
+		return fmt.Errorf("%w: the connection was negotiated otherwise than this program does: %v, %x, want %x: mount anew", shm.ErrLayout, st, out[:n], want)
 	}
 	return nil
 }
@@ -273,8 +273,13 @@ func (s *server) wait(unique uint64) func() {
 	}
 }
 
-// prune has the kernel forget nodes. That takes no lock that a process holds
-// which waits for us: the nodes' entries are dropped if nobody uses them.
+// prune has the kernel forget nodes. That is safe for a worker that may be killed:
+// FUSE_NOTIFY_PRUNE (Linux 6.18, fuse_try_prune_one_inode) looks the inode up, drops
+// its names that nobody uses (d_prune_aliases) and lets go of it. It takes spinlocks
+// and, to read, the lock of the list of mounts, which a mount and an umount hold
+// without waiting for us; the last use of an inode queues a FORGET and sends no
+// request. Other than FUSE_NOTIFY_INVAL_ENTRY and DELETE it takes no lock of a
+// directory, which a process holds while it waits for an answer of ours.
 func (s *server) prune(nodes []uint64) fuse.Status {
 	const notifyPrune = 9 // FUSE_NOTIFY_PRUNE, include/uapi/linux/fuse.h
 	message := make([]byte, 32, 32+8*len(nodes))

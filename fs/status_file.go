@@ -13,6 +13,7 @@ import (
 type snapshot struct {
 	content []byte
 	attr    fuse.Attr
+	data    shm.Data // the content, where it is that of a handle in the shared memory
 }
 
 // snapshot makes a file of content.
@@ -97,11 +98,16 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		}
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO // each write is a command
 	}
-	s, err := patient(t.fs, in.Unique, func() (*snapshot, error) { return t.load(id) })
-	if err != nil {
-		return t.fs.status(err)
-	}
 	out.Fh = in.Unique &^ shm.Resent
+	s := t.openFile(out.Fh)
+	if s == nil { // else a former process has opened it
+		var err error
+		s, err = patient(t.fs, in.Unique, func() (*snapshot, error) { return t.load(id) })
+		if err != nil {
+			return t.fs.status(err)
+		}
+		s = t.keep(out.Fh, id, s)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opened[out.Fh] = s
@@ -142,12 +148,16 @@ func (t *statusTree) read(in *fuse.ReadIn, n int) (fuse.ReadResult, fuse.Status)
 	return fuse.ReadResultData(part(s.content, in.Offset, n)), fuse.OK
 }
 
-// reopen opens a file again that was opened before this process took over.
+// reopen opens a file again that was opened before this process took over and is
+// not kept. The rest of a flat file would be that of another moment.
 func (t *statusTree) reopen(in *fuse.ReadIn) (*snapshot, error) {
 	if !t.fs.tookOver {
 		return nil, syscall.EBADF
 	}
 	id := parseStatusID(in.NodeId)
+	if id.kind == kindFlat && in.Offset > 0 {
+		return nil, syscall.EIO
+	}
 	s, err := patient(t.fs, in.Unique, func() (*snapshot, error) { return t.load(id) })
 	if err != nil {
 		return nil, err
@@ -162,6 +172,7 @@ func (t *statusTree) reopen(in *fuse.ReadIn) (*snapshot, error) {
 func (t *statusTree) release(fh uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.unkeep(fh, t.opened[fh])
 	delete(t.opened, fh)
 	delete(t.sinks, fh)
 	delete(t.dirs, fh)

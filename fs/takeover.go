@@ -1,16 +1,12 @@
 package fs
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
-	"spoolfs/fs/ingest"
 	"spoolfs/fs/shm"
 	"spoolfs/queue"
 )
@@ -45,7 +41,7 @@ func (fs *FS) takeOver(stages []*queue.Stage) ([]*queue.Stage, error) {
 	for _, s := range stages {
 		t.stages[s.File()] = s
 	}
-	for _, step := range []func() error{t.readDirs, t.readFiles, t.readNodes, t.readHandles, t.joinStages, t.finish} {
+	for _, step := range []func() error{t.readDirs, t.readFiles, t.readNodes, t.readHandles, t.readSnapshots, t.joinStages, t.finish} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("take over: %w", err)
 		}
@@ -280,255 +276,6 @@ func (t *takeover) readHandles() error {
 	return err
 }
 
-// joinStages joins the stages to the files that somebody has open or that are
-// held. All other files have ended, and their stages go the way of those that
-// belong to nobody.
-func (t *takeover) joinStages() error {
-	for _, f := range t.files {
-		if f.handles == 0 && !f.named {
-			if err := t.leave(f); err != nil {
-				return err
-			}
-			continue
-		}
-		f.stage = t.claim(f.stageID)
-		if err := t.join(f); err != nil {
-			return fmt.Errorf("file %q: %w", f.label, err)
-		}
-		t.fs.usage.force(f.uid, holding{bytes: int64(cap(f.buf))})
-	}
-	return nil
-}
-
-// leave gives up a file that nobody can reach. If it was to be removed, so it is.
-func (t *takeover) leave(f *file) error {
-	f.buf = nil // which nobody has been charged for
-	f.base = f.size.Load()
-	if t.gone[f.id] && f.held {
-		if s := t.claim(f.stageID); s != nil {
-			return s.Discard()
-		}
-	}
-	return nil
-}
-
-// join brings a file up to what its stage says: what was stored last may not have
-// been noted.
-func (t *takeover) join(f *file) error {
-	if t.gone[f.id] {
-		f.abandoned.Store(!f.held)
-	}
-	if f.stage == nil {
-		// Its RELEASE has committed it, and comes again.
-		f.presumed = f.put && !f.ended && !f.held
-		f.ended = f.ended || f.put
-		return nil
-	}
-	info := f.stage.Info()
-	switch {
-	case f.held && info.Held:
-		return t.joinHeld(f)
-	case f.held:
-		return t.published(f, info.File)
-	}
-	if f.ended {
-		// Its commit, for which nobody waits, was lost with the process.
-		f.ended = false
-		t.fs.commit(f)
-		return nil
-	}
-	return t.fs.skipCommitted(f, int64(info.Committed))
-}
-
-// joinHeld finds out what of a held file is stored.
-func (t *takeover) joinHeld(f *file) error {
-	whole, same := true, true
-	end := int64(0)
-	for m, err := range f.stage.Entries() {
-		if err != nil {
-			return err
-		}
-		whole = whole && !m.Dead()
-		if at := end - f.base; at >= 0 {
-			same = same && bytes.HasPrefix(f.buf[min(at, int64(len(f.buf))):], m.Body)
-		}
-		end += int64(len(m.Body))
-		f.pieces = append(f.pieces, end)
-	}
-	if !whole || end < f.base {
-		return t.fs.rescueHeld(t.holds[f.id], f)
-	}
-	if t.gone[f.id] {
-		return t.fs.discard(f)
-	}
-	if same && end == f.end() {
-		f.dirty, f.put = false, true // see isStaged
-	}
-	return nil
-}
-
-// published goes on with a held file that has become an ordinary one, or one that
-// was set aside.
-func (t *takeover) published(f *file, label string) error {
-	fs := t.fs
-	f.held, f.label, f.stale = false, label, true
-	n := t.holds[f.id]
-	if n == nil {
-		return nil // its rename has got further
-	}
-	unique, move, err := t.intent(f, n)
-	if err != nil {
-		return err
-	}
-	fs.mu.Lock()
-	fs.unholdLocked(n)
-	n.size = uint64(f.size.Load())
-	if move != nil {
-		fs.moveLocked(move)
-		fs.done[unique] = 0
-		fs.noted.change.Set(shm.Key{Kind: kindDone, ID: unique}, func(b []byte) []byte {
-			return binary.AppendUvarint(append(b, recordVersion), 0)
-		})
-	} else {
-		fs.unnameLocked(n)
-		fs.dropIfEndedLocked(n)
-	}
-	writers := f.writers
-	fs.mu.Unlock()
-	if move != nil && move.replaced != nil {
-		if err := fs.unlinkHeld(move.replaced, move.dir, move.key, 0); err != nil {
-			return err
-		}
-	}
-	if writers == 0 {
-		fs.commit(f)
-	}
-	return nil
-}
-
-// intend keeps what a rename is about to do with a held file, or that it has not
-// done it.
-func (fs *FS) intend(f *file, m *move) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.noted.some = true
-	key := shm.Key{Kind: kindIntent, ID: f.id}
-	if m == nil {
-		fs.noted.change.Delete(key)
-		return
-	}
-	fs.noted.change.Set(key, func(b []byte) []byte {
-		b = append(b, recordVersion)
-		for _, v := range [...]uint64{m.unique &^ shm.Resent, m.dir.id, uint64(m.key.uid), uint64(m.process)} {
-			b = binary.AppendUvarint(b, v)
-		}
-		return appendText(b, m.key.name)
-	})
-}
-
-// intent returns what a rename was about to do with a held file.
-func (t *takeover) intent(f *file, n *node) (unique uint64, m *move, err error) {
-	err = t.fs.table.Each(kindIntent, func(id uint64, content []byte) error {
-		if id != f.id {
-			return nil
-		}
-		r := newRecord(content)
-		unique = r.number()
-		d := t.fs.dirs[r.number()]
-		uid, p := uint32(r.number()), process(r.number())
-		if name := r.text(); d != nil {
-			m = &move{node: n, held: f, dir: d, key: nameKey{uid, name}, label: f.label, process: p}
-		}
-		return r.err
-	})
-	return unique, m, err
-}
-
-// skipCommitted drops what the store says was committed of a file.
-func (fs *FS) skipCommitted(f *file, committed int64) error {
-	n := committed - f.base
-	if n <= 0 {
-		return nil
-	}
-	if n > int64(len(f.buf)) {
-		return fmt.Errorf("%w: committed up to %d of %d bytes", shm.ErrDamaged, committed, f.end())
-	}
-	found := f.route.format().Decode(f.buf[:n], ingest.Position{Line: f.staged.before, File: f.stageID, Origin: fs.originOf(f), Seen: &f.seen})
-	f.staged.before += found.Lines
-	f.staged.restart()
-	fs.usage.force(f.uid, holding{bytes: int64(cap(f.buf))})
-	fs.dropBytes(f, int(n))
-	fs.usage.give(f.uid, holding{bytes: int64(cap(f.buf))})
-	f.newlines, f.changed = 0, max(f.changed, f.base)
-	return nil
-}
-
-// findStaged finds out what is staged of an ordinary file after a take-over. If
-// that is not what the bytes say, all is staged anew.
-func (fs *FS) findStaged(f *file) {
-	if !f.stale {
-		return
-	}
-	f.stale = false
-	f.staged.restart()
-	f.seen = ingest.Seen{}
-	next := f.staged
-	if f.stage != nil && int64(f.stage.Info().Committed) != f.base {
-		// The bytes are not here any more: it can only be committed as it is.
-		f.staged.entries, f.dirty = f.stage.Len(), false
-		return
-	}
-	if f.stage != nil && f.dirty {
-		f.dirty = !fs.isStaged(f, &next)
-	} else if f.stage != nil {
-		fs.decode(f, &next, func([]queue.Message) bool { return true })
-	}
-	entries := next.entries
-	if next.tail.Line != 0 {
-		entries++
-	}
-	if f.stage != nil && (f.dirty || entries != f.stage.Len()) {
-		f.seen = ingest.Seen{}
-		f.dirty, f.changed = true, f.base
-		return
-	}
-	f.staged = next
-}
-
-// isStaged reports whether a stage holds what the bytes of a file say: its last
-// process may have died when that was done and before it could say so. What a
-// queue hands back is on stable storage. A process that lives for a shorter time
-// than a sync takes gets on, too.
-func (fs *FS) isStaged(f *file, at *staged) bool {
-	next, stop := iter.Pull2(f.stage.Entries())
-	defer stop()
-	same := true
-	fs.decode(f, at, func(ms []queue.Message) bool {
-		for i := range ms {
-			m, err, ok := next()
-			if !ok || err != nil || m.Line != ms[i].Line || m.Partial != ms[i].Partial || m.Dead() != ms[i].Dead() || !bytes.Equal(m.Body, ms[i].Body) {
-				same = false
-			}
-		}
-		return same
-	})
-	_, _, more := next()
-	return same && !more
-}
-
-// rescueHeld sets aside what can be read of a held file that is damaged.
-func (fs *FS) rescueHeld(n *node, f *file) error {
-	err := fs.rescue(f)
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if n != nil {
-		fs.unholdLocked(n)
-		fs.unnameLocked(n)
-		fs.dropIfEndedLocked(n)
-	}
-	return err
-}
-
 // finish ends what has ended, and keeps what has changed.
 func (t *takeover) finish() error {
 	fs := t.fs
@@ -550,8 +297,3 @@ func (t *takeover) finish() error {
 	})
 	return errors.Join(err, fs.table.Commit(&c))
 }
-
-// outcomesLast is how long the outcomes of a former process are remembered after
-// the first request that was not resent: a reader may still be about to see one
-// that was.
-const outcomesLast = 10 * time.Second

@@ -14,6 +14,8 @@ var roles = map[string]func(args []string) int{
 	"busy":      runBusy,
 	"alternate": runAlternate,
 	"many":      runMany,
+	"hold":      runHold,
+	"rush":      runRush,
 	"urgent":    runUrgent,
 }
 

@@ -155,6 +155,10 @@ func (d *daemon) makeParts() (err error) {
 	}
 	opts := d.fsOptions(d.flags)
 	opts.Memory, opts.Route, opts.Format, opts.Logger = d.memory(), d.route, d.format, d.log
+	if opts.Store, err = storeID(d.flags.Store); err != nil {
+		d.log.Warn("whether the mount belongs to this store is not checked", "error", err)
+		err = nil
+	}
 	opts.Host, opts.UserName, opts.Provenance = hostName(), d.format.userName, d.flags.Provenance
 	opts.Status, opts.Commands = d.statusFiles(), d.commands()
 	d.fs, err = fs.New(opts)

@@ -31,6 +31,13 @@ func (c *workerCommand) Run(env *environment) error {
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("this command is for the keeper of a mount, see \"spoolfs mount\": %w", err))
 	}
+	err = w.run(env)
+	w.tellUnfit(err)
+	return err
+}
+
+// run serves until the keeper says otherwise.
+func (w *worker) run(env *environment) error {
 	flags, err := w.loadMount()
 	if err != nil {
 		return err
@@ -57,8 +64,21 @@ func checkWorker() error {
 	if err != nil {
 		return withCode(exitConfig, fmt.Errorf("unmount the spool and mount it again: %w", err))
 	}
-	_, err = loadMount(args)
+	flags, err := loadMount(args)
+	if err == nil {
+		err = checkStoreOf(memory, flags.Store)
+	}
 	return errors.Join(err, memory.Close())
+}
+
+// checkStoreOf sees that a mount belongs to a store: the configuration may name
+// another one than when it was made.
+func checkStoreOf(memory *shm.Memory, store string) error {
+	id, err := storeID(store)
+	if err == nil && !memory.IsOfStore(id) {
+		err = fmt.Errorf("%w than %s: put the former one back into the configuration, or restart when nothing is open", shm.ErrOtherStore, store)
+	}
+	return withCodeIf(exitConfig, err)
 }
 
 // Why a worker's context ends.
@@ -101,6 +121,7 @@ func newWorker() (*worker, error) {
 	}
 	memory, err := shm.Open(keeper.MemoryFD)
 	if err != nil {
+		(&worker{control: control}).tellUnfit(err)
 		return nil, err
 	}
 	syscall.CloseOnExec(keeper.DeviceFD)
@@ -109,6 +130,17 @@ func newWorker() (*worker, error) {
 	go w.obey()
 	go w.sayAlive(m.Start.AliveEvery)
 	return w, nil
+}
+
+// tellUnfit tells the keeper when no other worker could go on either.
+func (w *worker) tellUnfit(err error) {
+	for _, unfit := range []error{shm.ErrDamaged, shm.ErrLayout, shm.ErrOtherStore} {
+		if errors.Is(err, unfit) {
+			// If it cannot be told, the keeper tries for some time.
+			_ = w.control.Send(keeper.Message{Kind: keeper.KindEnded, Reason: keeper.Unfit, Cause: err.Error()})
+			return
+		}
+	}
 }
 
 // loadMount reads the configuration: for the first worker of a mount the files,

@@ -15,14 +15,16 @@
 //
 //   - K3: a request that was in hand at three deaths is answered with EIO and
 //     reported. A death from outside, as by kill -9, does not count, and what
-//     was in hand beside it gets no error. Proven by TestJudge_Poison and
-//     TestKeeper_RefusesPoison.
+//     was in hand beside it gets no error; nor does what a worker had not begun
+//     that died before it served. Proven by TestJudge_Poison,
+//     TestKeeper_RefusesPoison and TestKeeper_BlamesNoBystander.
 //
-//   - K4: when there is no worker for too long, the connection is ended, so that
-//     writers fail instead of waiting. Proven by TestKeeper_GivesUp.
+//   - K4: when there is no worker for too long, or there can never be one again,
+//     the connection is ended, so that writers fail instead of waiting. Proven by
+//     TestKeeper_GivesUp and TestKeeper_Unfit.
 //
-//   - K5: an upgrade that cannot serve is taken back. Proven by
-//     TestKeeper_TakesBackUpgrade.
+//   - K5: an upgrade that cannot serve, or not within half the time that writers
+//     wait for a worker, is taken back. Proven by TestKeeper_TakesBackUpgrade.
 //
 // # A worker's life
 //

@@ -182,6 +182,9 @@ func (k *Keeper) bury(state *os.ProcessState) (done bool, err error) {
 		k.deadline = nil
 	}
 	e := w.end(state)
+	if w.cause != "" {
+		e.cause += ": " + w.cause
+	}
 	switch {
 	case e.code == 0 && w.reason == Unmounted:
 		k.opts.Logger.Warn("somebody else has unmounted the spool: stopping")
@@ -200,7 +203,7 @@ func (k *Keeper) bury(state *os.ProcessState) (done bool, err error) {
 	case w.reason == Unfit && k.goal == serve && isOwn(w.binary):
 		// Time mends neither the memory nor the configuration.
 		k.state.Deaths++
-		k.cause = w.cause
+		k.cause = e.cause
 		return true, k.giveUp()
 	}
 	k.died(w, e)

@@ -39,6 +39,7 @@
 //	104 init         the INIT message, 256 bytes at most
 //	360 snapshots    how many numbers of snapshots were given out
 //	368 alive        when a worker was seen to work last
+//	376 store        hash of the name of the store; 0 if nobody has said it
 //
 // A slot:
 //

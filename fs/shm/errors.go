@@ -10,6 +10,9 @@ var (
 	// ErrDamaged says that what is in the memory makes no sense.
 	ErrDamaged = errors.New("shared memory is damaged")
 
+	// ErrOtherStore says that what is in the memory belongs to another store.
+	ErrOtherStore = errors.New("what is open belongs to another store")
+
 	// ErrFull says that the memory has no room left.
 	ErrFull = errors.New("shared memory is full")
 )

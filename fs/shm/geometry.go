@@ -37,6 +37,7 @@ const (
 	atInit       = 104
 	atSnapshots  = 360
 	atAlive      = 368
+	atStore      = 376
 	maxInit      = 256
 )
 

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"hash/fnv"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -218,6 +219,23 @@ func (m *Memory) SetAlive(at int64) { m.word(atAlive).Store(uint64(at)) }
 
 // Alive returns what SetAlive was told last; 0 if nothing.
 func (m *Memory) Alive() int64 { return int64(m.word(atAlive).Load()) }
+
+// SetStore says which store the files in the memory belong to, by a name that no
+// other store has.
+func (m *Memory) SetStore(name string) { m.word(atStore).Store(hashStore(name)) }
+
+// IsOfStore reports whether they may belong to a store. If nobody has said, they
+// may.
+func (m *Memory) IsOfStore(name string) bool {
+	is := m.word(atStore).Load()
+	return is == 0 || is == hashStore(name)
+}
+
+func hashStore(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64() | 1
+}
 
 // CountStart counts a worker that starts, and returns how many have.
 func (m *Memory) CountStart() uint64 { return m.word(atStarts).Add(1) }
