@@ -40,7 +40,7 @@ func (o RouteOptions) Validate() error {
 // written, and what is stored stays.
 func (r *Route) SetOptions(o RouteOptions) error {
 	if err := o.Validate(); err != nil {
-		return fmt.Errorf("route %q: %w", r.name, err)
+		return fmt.Errorf("route %q: %w", r.Name(), err)
 	}
 	o.ensureDefaults()
 	r.q.mu.Lock()
