@@ -10,18 +10,19 @@ import (
 // arrows are the imports between the packages of the project, tests apart. A
 // new one is a change of the design: imports point at queue.
 var arrows = map[string][]string{
-	"spoolfs/queue":              {},
-	"spoolfs/fs/ingest":          {"spoolfs/queue"},
-	"spoolfs/fs/device":          {},
-	"spoolfs/fs":                 {"spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/shm", "spoolfs/queue"},
-	"spoolfs/fs/shm":             {},
-	"spoolfs/fs/janitor":         {"spoolfs/fs/ingest", "spoolfs/queue"},
-	"spoolfs/fs/keeper":          {"spoolfs/fs/device", "spoolfs/fs/shm"},
-	"spoolfs/publisher":          {"spoolfs/queue"},
-	"spoolfs/publisher/amqp":     {"spoolfs/publisher", "spoolfs/queue"},
-	"spoolfs/cmd/spoolfs":        {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
-	"spoolfs/integration/rabbit": {},
-	"spoolfs/integration/demo":   {"spoolfs/integration/rabbit"},
+	"spoolfs/queue":                {},
+	"spoolfs/fs/ingest":            {"spoolfs/queue"},
+	"spoolfs/fs/device":            {},
+	"spoolfs/fs":                   {"spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/shm", "spoolfs/queue"},
+	"spoolfs/fs/shm":               {},
+	"spoolfs/fs/janitor":           {"spoolfs/fs/ingest", "spoolfs/queue"},
+	"spoolfs/fs/keeper":            {"spoolfs/fs/device", "spoolfs/fs/shm"},
+	"spoolfs/fs/keeper/keepertest": {}, // for tests
+	"spoolfs/publisher":            {"spoolfs/queue"},
+	"spoolfs/publisher/amqp":       {"spoolfs/publisher", "spoolfs/queue"},
+	"spoolfs/cmd/spoolfs":          {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
+	"spoolfs/integration/rabbit":   {},
+	"spoolfs/integration/demo":     {"spoolfs/integration/rabbit"},
 }
 
 // owners are the only importers of each foreign dependency.

@@ -134,7 +134,7 @@ func TestKeeper_OtherStore(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, s.stderr)
 	}
 	h.refuses(order{Call: "write", FD: fd, Data: []byte("x")}, deadMount...)
-	s.until("forgotten", func() bool { return m.stored() == 0 })
+	s.until("forgotten", func() bool { return m.Stored() == 0 })
 	m.equip(s)
 	s.start()
 	s.newHand().put("three", record("three")+"\n")

@@ -9,16 +9,9 @@ import (
 	"testing"
 )
 
-// told are the lines that the service manager has got, in their order.
-func (m *serviceManager) toldLines() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.told)
-}
-
 // inOrder reports whether lines that begin so were told one after the other.
 func (m *serviceManager) inOrder(beginnings ...string) bool {
-	for _, line := range m.toldLines() {
+	for _, line := range m.Told() {
 		if len(beginnings) > 0 && strings.HasPrefix(line, beginnings[0]) {
 			beginnings = beginnings[1:]
 		}
@@ -37,7 +30,7 @@ func TestServiceManager_Order(t *testing.T) {
 			m.equip(s)
 			s.env = append(s.env, "WATCHDOG_USEC=120000000")
 			s.launch()
-			s.until("said to be ready", func() bool { return m.has("READY=1") })
+			s.until("said to be ready", func() bool { return m.Has("READY=1") })
 			if err := os.WriteFile(filepath.Join(s.dir, "f"), []byte(record("a")), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -54,9 +47,9 @@ func TestServiceManager_Order(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			if want = append(want, "STOPPING=1"); !m.inOrder(want...) {
-				t.Errorf("told %q, want %q", m.toldLines(), want)
+				t.Errorf("told %q, want %q", m.Told(), want)
 			}
-			told := m.toldLines()
+			told := m.Told()
 			after := told[slices.Index(told, "STOPPING=1"):]
 			if slices.Contains(after, "READY=1") || len(slices.DeleteFunc(after, func(l string) bool { return l != "STOPPING=1" })) != 1 {
 				t.Errorf("told after STOPPING=1: %q", after)

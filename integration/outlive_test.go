@@ -48,8 +48,8 @@ func TestKeeper_GroupKilled(t *testing.T) {
 		} else {
 			s.killAll(w)
 		}
-		if m.stored() != 2 {
-			t.Fatalf("%d descriptors are kept, want 2", m.stored())
+		if m.Stored() != 2 {
+			t.Fatalf("%d descriptors are kept, want 2", m.Stored())
 		}
 		pid = w.current()
 		m.equip(s)
@@ -65,9 +65,9 @@ func TestKeeper_GroupKilled(t *testing.T) {
 	if mounted(t, s.dir) {
 		t.Error("the mount is still there")
 	}
-	s.until("forgotten", func() bool { return m.stored() == 0 })
+	s.until("forgotten", func() bool { return m.Stored() == 0 })
 	for _, line := range []string{"READY=1", "STOPPING=1"} {
-		if !m.has(line) {
+		if !m.Has(line) {
 			t.Errorf("the service manager was not told %s", line)
 		}
 	}

@@ -3,7 +3,6 @@ package keeper
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"spoolfs/fs/keeper/keepertest"
 )
 
 // program makes a program of workers that is a script before the real one.
@@ -170,100 +171,18 @@ func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	}
 }
 
-// manager is a stand-in for a service manager that keeps descriptors.
-type manager struct {
-	t    *testing.T
-	conn *net.UnixConn
-
-	mu    sync.Mutex
-	lines []string
-	fds   map[string]int
-	wait  sync.WaitGroup
-}
-
-func newManager(t *testing.T) *manager {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &manager{t: t, conn: conn, fds: map[string]int{}}
-	m.wait.Go(m.listen)
-	t.Cleanup(func() {
-		conn.Close()
-		m.wait.Wait()
-		for _, fd := range m.fds {
-			unix.Close(fd)
-		}
-	})
-	return m
-}
-
-func (m *manager) path() string { return m.conn.LocalAddr().String() }
-
-func (m *manager) listen() {
-	text, control := make([]byte, 4096), make([]byte, 256)
-	for {
-		n, c, _, _, err := m.conn.ReadMsgUnix(text, control)
-		if err != nil {
-			return
-		}
-		m.take(strings.Split(string(text[:n]), "\n"), control[:c])
-	}
-}
-
-func (m *manager) take(lines []string, control []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lines = append(m.lines, lines...)
-	name := ""
-	for _, line := range lines {
-		if n, ok := strings.CutPrefix(line, "FDNAME="); ok {
-			name = n
-		}
-	}
-	if lines[0] == "FDSTOREREMOVE=1" {
-		unix.Close(m.fds[name])
-		delete(m.fds, name)
-	}
-	messages, _ := unix.ParseSocketControlMessage(control)
-	for _, message := range messages {
-		fds, _ := unix.ParseUnixRights(&message)
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			if old, ok := m.fds[name]; ok {
-				unix.Close(old)
-			}
-			m.fds[name] = fd
-		}
-	}
-}
-
-func (m *manager) has(line string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, l := range m.lines {
-		if l == line {
-			return true
-		}
-	}
-	return false
-}
-
 // give hands out copies of what is stored.
-func (m *manager) give() (deviceFD, memoryFD int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var fds [2]int
-	for i, name := range []string{DeviceName, MemoryName} {
-		n, err := unix.FcntlInt(uintptr(m.fds[name]), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			m.t.Fatalf("%s: %v", name, err)
+func give(m *keepertest.Manager) (deviceFD, memoryFD int) {
+	names, fds := m.Copies()
+	for i, name := range names {
+		switch name {
+		case DeviceName:
+			deviceFD = fds[i]
+		case MemoryName:
+			memoryFD = fds[i]
 		}
-		fds[i] = n
 	}
-	return fds[0], fds[1]
+	return deviceFD, memoryFD
 }
 
 // TestKeeper_HandsOver: with a service manager that keeps descriptors, a stop of
@@ -271,8 +190,8 @@ func (m *manager) give() (deviceFD, memoryFD int) {
 // nothing stays with the manager.
 func TestKeeper_HandsOver(t *testing.T) {
 	r := newRig(t)
-	m := newManager(t)
-	r.opts.Manager = &Manager{Socket: m.path(), Stores: true}
+	m := keepertest.NewManager(t)
+	r.opts.Manager = &Manager{Socket: m.Socket(), Stores: true}
 	r.mount()
 	finish := r.load()
 	for range 3 {
@@ -283,21 +202,17 @@ func TestKeeper_HandsOver(t *testing.T) {
 		if err := r.keeper.Close(); err != nil {
 			t.Error(err)
 		}
-		r.adopt(m.give())
+		r.adopt(give(m))
 	}
 	finish()
-	r.until("told", func() bool { return m.has("READY=1") && m.has("STOPPING=1") && m.has("WATCHDOG=1") })
+	r.until("told", func() bool { return m.Has("READY=1") && m.Has("STOPPING=1") && m.Has("WATCHDOG=1") })
 	if err := unix.Unmount(r.dir, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ended(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	r.until("forgotten", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return len(m.fds) == 0
-	})
+	r.until("forgotten", func() bool { return m.Stored() == 0 })
 	if _, err := Adopt(r.opts, mustDup(t, r), mustNull(t)); err == nil {
 		t.Error("an unmounted connection is adopted")
 	}
