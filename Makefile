@@ -11,8 +11,13 @@ GO ?= go
 # How hard "make chaos" tries.
 CHECKS ?= 2000
 
-# How long "make bench" measures each benchmark.
+# How long "make bench-go" measures each benchmark.
 BENCHTIME ?= 2s
+
+# What "make bench" runs: BENCH=short takes minutes, BENCH=full hours. SCENARIO
+# names some of close, end, process, outage, with commas between.
+BENCH ?= short
+SCENARIO ?=
 
 # These start RabbitMQ or measure times: one after the other, and last.
 SLOW := ./publisher/amqp ./integration/...
@@ -23,7 +28,7 @@ BUILDVCS := $(shell git rev-parse --verify --quiet HEAD >/dev/null 2>&1 && echo 
 
 .PHONY: help
 help: ## show this help
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: deps build ## watch 1,000 messages outlive a RabbitMQ that is away (as root, less than a minute)
@@ -65,8 +70,18 @@ chaos: deps ## crash the store and kill the daemon far more often than the tests
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run=TestLog -v ./cmd/spoolfs
 
 .PHONY: bench
-bench: deps ## run the benchmarks (BENCHTIME=2s)
-	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m -p=1 ./queue ./fs/ingest ./publisher/amqp ./integration
+bench: deps ## compare with floors and alternatives, into bin/bench (as root; BENCH=short|full, SCENARIO=close,end,process,outage)
+	@.ci/install bench
+	$(GO) build -buildvcs=false -o bin/bench-harness ./integration/bench
+	@bin/bench-harness -mode=$(BENCH) -scenario=$(SCENARIO)
+
+.PHONY: bench-readme
+bench-readme: ## write the table of the last "make bench" into README.md
+	$(GO) run ./integration/bench -readme=README.md
+
+.PHONY: bench-go
+bench-go: deps ## run the benchmarks of the packages (BENCHTIME=2s)
+	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m -p=1 ./queue ./fs/ingest ./fs ./publisher/amqp ./integration
 
 .PHONY: clean
 clean: ## remove what was built

@@ -23,13 +23,18 @@ var arrows = map[string][]string{
 	"spoolfs/cmd/spoolfs":          {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
 	"spoolfs/integration/rabbit":   {},
 	"spoolfs/integration/demo":     {"spoolfs/integration/rabbit"},
+	"spoolfs/integration/bench":    {"spoolfs/integration/rabbit"},
+
+	// Floors for a comparison: they use directly what they are about.
+	"spoolfs/integration/bench/floor": {"spoolfs/fs/device"},
 }
 
 // owners are the only importers of each foreign dependency.
 var owners = map[string][]string{
-	"github.com/cockroachdb/pebble/v2": {"spoolfs/queue"},
-	"github.com/hanwen/go-fuse/v2":     {"spoolfs/fs"},
-	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit"},
+	"github.com/cockroachdb/pebble/v2": {"spoolfs/queue", "spoolfs/integration/bench/floor"},
+	"github.com/hanwen/go-fuse/v2":     {"spoolfs/fs", "spoolfs/integration/bench/floor"},
+	"github.com/rabbitmq/amqp091-go":   {"spoolfs/publisher/amqp", "spoolfs/integration/rabbit", "spoolfs/integration/bench/floor"},
+	"gonum.org/v1/plot":                {"spoolfs/integration/bench"},
 	"github.com/alecthomas/kong":       {"spoolfs/cmd/spoolfs"},
 	"github.com/agnivade/levenshtein":  {"spoolfs/cmd/spoolfs", "spoolfs/fs/ingest"}, // what was meant by a misspelt name
 	"github.com/cpuguy83/go-md2man/v2": {"spoolfs/cmd/spoolfs"},

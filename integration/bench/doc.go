@@ -1,0 +1,48 @@
+// Bench measures spoolfs against what a site would use instead, and against the
+// floors that the kernel, the disk and the broker set: "make bench", as root.
+//
+// It builds all of them, has them take turns in the same run (A B C, B C A, ...),
+// and writes medians and quotients as a table, as JSON and as charts. What it
+// promises:
+//
+//  1. Each contestant is a program of its own, started anew for each turn, and
+//     writers are processes, in C, so that they cost as little as can be.
+//  2. A quotient is that of two contestants in the same turn; the table has the
+//     median of all turns, the least and the most. Absolute numbers hold for one
+//     machine and one hour.
+//  3. It leaves nothing but its results, also after an error or Ctrl-C.
+//
+// # Scenarios
+//
+//   - close: 1, 8 and 32 writers, each a process, write files of 420 bytes, with
+//     the broker away. spoolfs is measured with and without a keeper, in one
+//     directory and spread over standing directories.
+//   - end: 32 writers, and the time until the broker has confirmed the last
+//     message. Queues of the broker keep the last 1,000 messages, so that it has
+//     the same to do for all. CPU time is that of all processes but the broker.
+//   - process: a new process for each message, which writes a file or posts to the
+//     broker (with rabbitmq-c, the library of Sarracenia's C client), behind a
+//     relay that makes a round trip take 1 or 20 ms. Times are from fork to exit.
+//   - outage: a backlog of one message a file, what it costs to look at, the start
+//     with it, and the drain, against drains of 10,000 before and after.
+//
+// # Floors and alternatives
+//
+// A null file system on go-fuse's stock server and one on libfuse keep nothing:
+// create, write, flush and release cost five requests as with spoolfs (LOOKUP
+// among them). A third one is on a loop such as ours and puts what was written
+// into Pebble, synced, with the options of the queue and nothing else. The bare
+// client of the broker has the same window as spoolfs. Plain files are in one
+// directory on the same disk, with and without fsync, and a loop posts and
+// removes them. The directories of plain files are not removed before the end of
+// the run: just after many removals ext4 makes files at a tenth of the rate.
+//
+// Sarracenia's own client is not among them: it has to be built from its own
+// repository, and what it costs a process is its post, which post.c does.
+//
+// # Tried and left
+//
+// What did not pay, so that nobody tries it again:
+//
+//   - (none yet)
+package main

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// options are the settings of a run.
+type options struct {
+	full   bool     // the counts that a table for the README needs
+	only   []string // scenarios; empty is all
+	out    string   // directory for results and, while it runs, for all files
+	readme string   // brought up to date from the results in out, and nothing else done
+	rounds int      // of each comparison; 0 is that of the mode
+	large  int      // messages of the outage; 0 is that of the mode
+}
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	mode := flags.String("mode", "short", "short (minutes, to look), or full (hours, to quote)")
+	only := flags.String("scenario", "", "which ones, with commas between: "+strings.Join(names(), ", "))
+	flags.StringVar(&o.out, "out", "bin/bench", "directory for the results, on the disk that is to be measured")
+	flags.StringVar(&o.readme, "readme", "", "write the table of the results into this file, and measure nothing")
+	flags.IntVar(&o.rounds, "rounds", 0, "how often contestants take turns; the default is that of the mode")
+	flags.IntVar(&o.large, "outage", 0, "messages of the outage; the default is that of the mode")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q: there are no arguments", flags.Arg(0))
+	}
+	if o.full = *mode == "full"; !o.full && *mode != "short" {
+		return o, fmt.Errorf("-mode=%s: short or full", *mode)
+	}
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	return o, o.validate()
+}
+
+func (o options) validate() error {
+	for _, name := range o.only {
+		if !slices.Contains(names(), name) {
+			return fmt.Errorf("-scenario=%s: there are %s", name, strings.Join(names(), ", "))
+		}
+	}
+	if o.rounds < 0 || o.large < 0 {
+		return errors.New("-rounds and -outage are numbers from 1 on")
+	}
+	if o.readme == "" && os.Geteuid() != 0 {
+		return errors.New("mounting needs root: run it as root")
+	}
+	return nil
+}
+
+func (o options) wants(scenario string) bool {
+	return len(o.only) == 0 || slices.Contains(o.only, scenario)
+}
+
+// count is a number of things: few in short runs.
+func (o options) count(short, full int) int {
+	if o.full {
+		return full
+	}
+	return short
+}
+
+// turns is how often contestants take turns.
+func (o options) turns(short, full int) int {
+	if o.rounds > 0 {
+		return o.rounds
+	}
+	return o.count(short, full)
+}
