@@ -93,6 +93,11 @@ type StatusFile struct {
 	// Content makes the content anew. It must not wait.
 	Content func() []byte
 
+	// Pages makes the content of the files that are called Name, a dot and a key,
+	// which are not listed. It may wait for the disk; what is not there is ENOENT.
+	// Default none.
+	Pages func(key string) ([]byte, error)
+
 	// Private says that it is for root and the group of operators only.
 	Private bool
 

@@ -38,6 +38,7 @@ type statusTree struct {
 
 	mu        sync.Mutex
 	snapshots map[uint64]*snapshot      // by node, of flat files
+	pages     []uint64                  // the nodes of the last pages, which may be gone
 	opened    map[uint64]*snapshot      // by handle
 	sinks     map[uint64]*sinkHandle    // by handle
 	dirs      map[uint64]*statusListing // by handle
@@ -70,7 +71,7 @@ func (t *statusTree) lookupRoot(out *fuse.EntryOut) fuse.Status {
 
 func (t *statusTree) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	dir := parseStatusID(in.NodeId)
-	if err := t.mayUse(dir, &in.Caller); err != nil {
+	if err := t.mayLookFor(dir, name, &in.Caller); err != nil {
 		return t.fs.status(err)
 	}
 	e, err := patient(t.fs, in.Unique, func() (statusEntry, error) { return t.find(dir, name) })

@@ -14,6 +14,7 @@ type snapshot struct {
 	content []byte
 	attr    fuse.Attr
 	data    shm.Data // the content, where it is that of a handle in the shared memory
+	once    bool     // it is for one handle, as a page is
 }
 
 // snapshot makes a file of content.
@@ -50,7 +51,7 @@ func (t *statusTree) findFlat(name string) (statusEntry, error) {
 			return s.entry(id), nil
 		}
 	}
-	return statusEntry{}, syscall.ENOENT
+	return t.findPage(name)
 }
 
 func (t *statusTree) flatEntry(id statusID) (statusEntry, error) {
@@ -111,6 +112,9 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opened[out.Fh] = s
+	if s.once {
+		delete(t.snapshots, id.node())
+	}
 	if h := t.newSink(id); h != nil && in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY {
 		t.sinks[out.Fh] = h
 	}

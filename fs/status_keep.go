@@ -28,7 +28,7 @@ func (t *statusTree) keep(fh uint64, id statusID, s *snapshot) *snapshot {
 	if err != nil {
 		return s // it has no room: the next process takes the moment anew
 	}
-	kept := &snapshot{content: table.Bytes(d)[:len(s.content)], attr: s.attr, data: d}
+	kept := &snapshot{content: table.Bytes(d)[:len(s.content)], attr: s.attr, data: d, once: s.once}
 	copy(kept.content, s.content)
 	var c shm.Change
 	c.Set(shm.Key{Kind: kindSnapshot, ID: fh}, func(b []byte) []byte { return kept.encode(b, id) })

@@ -47,15 +47,15 @@ type bundled struct {
 	Attempts uint32    `json:"attempts,omitempty"`
 	Reason   text      `json:"reason,omitzero"`
 
-	Words      []text     `json:"words,omitempty"`
-	Key        *text      `json:"key,omitempty"`
-	Exchange   text       `json:"exchange,omitzero"`
-	PubTime    time.Time  `json:"pub_time,omitzero"`
-	Type       text       `json:"content_type,omitzero"`
-	Encoding   text       `json:"content_encoding,omitzero"`
-	Headers    *[][2]text `json:"headers,omitempty"`
-	Properties [][2]text  `json:"properties,omitempty"`
-	Body       text       `json:"body,omitzero"`
+	Words      []text    `json:"words,omitempty"`
+	Key        *text     `json:"key,omitempty"`
+	Exchange   text      `json:"exchange,omitzero"`
+	PubTime    time.Time `json:"pub_time,omitzero"`
+	Type       text      `json:"content_type,omitzero"`
+	Encoding   text      `json:"content_encoding,omitzero"`
+	Headers    *[][]text `json:"headers,omitempty"` // name and value, and "json" if that is the value's JSON
+	Properties [][2]text `json:"properties,omitempty"`
+	Body       text      `json:"body,omitzero"`
 }
 
 // text is any bytes: a JSON string if they are UTF-8, and {"base64": "…"} if not.
@@ -84,8 +84,12 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(t))
 }
 
-// bundleLine is the line of a message.
+// bundleLine is the line of a message. A record among those that wait which cannot
+// be read is a dead letter, as it will be when it is its turn.
 func bundleLine(route, state string, m *queue.Message) []byte {
+	if m.Dead() {
+		state = stateDead
+	}
 	b := bundled{
 		Route: route, State: state, ID: text(m.ID), Ingested: m.Ingested, File: text(m.File), UID: m.UID, Line: m.Line,
 		Attempts: m.Attempts, Reason: text(m.Reason), Exchange: text(m.Exchange), PubTime: m.PubTime,
@@ -99,10 +103,14 @@ func bundleLine(route, state string, m *queue.Message) []byte {
 		*b.Key = text(m.Key)
 	}
 	if m.Headers != nil {
-		b.Headers = &[][2]text{}
+		b.Headers = &[][]text{}
 	}
 	for _, h := range m.Headers {
-		*b.Headers = append(*b.Headers, [2]text{text(h.Name), text(h.Value)})
+		header := []text{text(h.Name), text(h.Value)}
+		if h.JSON {
+			header = append(header, jsonHeader)
+		}
+		*b.Headers = append(*b.Headers, header)
 	}
 	for _, p := range m.Properties {
 		b.Properties = append(b.Properties, [2]text{text(p.Name), text(p.Value)})
@@ -135,7 +143,10 @@ func (b *bundled) message() (queue.Message, error) {
 	if b.Headers != nil {
 		m.Headers = []queue.Header{}
 		for _, h := range *b.Headers {
-			m.Headers = append(m.Headers, queue.Header{Name: string(h[0]), Value: string(h[1])})
+			if len(h) < 2 {
+				return m, fmt.Errorf("message %s has a header without a value", m.ID)
+			}
+			m.Headers = append(m.Headers, queue.Header{Name: string(h[0]), Value: string(h[1]), JSON: len(h) > 2 && h[2] == jsonHeader})
 		}
 	}
 	for _, p := range b.Properties {
@@ -143,6 +154,9 @@ func (b *bundled) message() (queue.Message, error) {
 	}
 	return m, nil
 }
+
+// jsonHeader marks a header whose value is no text.
+const jsonHeader = "json"
 
 // The states in which a message can be in a bundle.
 const (

@@ -18,7 +18,7 @@ func fullMessage() queue.Message {
 	return queue.Message{
 		ID: "0123456789abcdef0123456789abcdef-7", Ingested: time.Unix(1_800_000_000, 123456789).UTC(), File: "f\xff\n", UID: 7, Line: 7, Attempts: 3,
 		Words: []string{"a", "", "\xe9", "é"}, Key: "k\x00", HasKey: true, Exchange: "x", PubTime: time.Unix(1_700_000_000, 5).UTC(),
-		ContentType: "t", ContentEncoding: "e", Headers: []queue.Header{{Name: "h", Value: "\xfe"}, {Name: "h", Value: ""}},
+		ContentType: "t", ContentEncoding: "e", Headers: []queue.Header{{Name: "h", Value: "\xfe"}, {Name: "h", Value: ""}, {Name: "n", Value: "3", JSON: true}},
 		Properties: []queue.Property{{Name: "priority", Value: "1"}}, Body: []byte("\x00\x01\xffbody\n"), Reason: "not-json: \xff",
 	}
 }
@@ -32,6 +32,9 @@ func TestBundle_RoundTrip(t *testing.T) {
 		if v.Field(i).IsZero() && v.Type().Field(i).Name != "Partial" {
 			t.Fatalf("the test does not know the field %s", v.Type().Field(i).Name)
 		}
+	}
+	if header := (queue.Header{Name: "n", Value: "3", JSON: true}); reflect.TypeOf(header).NumField() != 3 || full.Headers[2] != header {
+		t.Fatal("the test does not know a field of headers")
 	}
 	partial := full
 	partial.Partial = true
@@ -55,6 +58,9 @@ func TestBundle_RoundTrip(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("got %+v, %v, want %+v", got, err, m)
 		}
+	}
+	if line := string(bundleLine("r", stateReady, &full)); !strings.Contains(line, `"state":"dead"`) {
+		t.Errorf("a record that cannot be read is %s", line)
 	}
 	if head := string(newBundleHead(queue.NewFileID(), "x")); !strings.HasPrefix(head, bundleBegin) {
 		t.Errorf("the head is %s", head)

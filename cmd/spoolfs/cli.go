@@ -22,7 +22,7 @@ type cli struct {
 
 	Janitor janitorCommand `cmd:"" group:"move" help:"Empty plain directories, such as those of retry files, and publish what is in them. Mounts nothing."`
 	Drain   drainCommand   `cmd:"" group:"move" help:"Publish a store that nobody serves any more, and end when it is empty; or move it to a spool that is mounted."`
-	Export  exportCommand  `cmd:"" group:"move" help:"Write the messages of a store that nobody serves to standard output, for import."`
+	Export  exportCommand  `cmd:"" group:"move" help:"Write the messages of a spool, or of a store that nobody serves, to standard output, for import."`
 	Import  importCommand  `cmd:"" group:"move" help:"Take messages that were exported, or Sarracenia's retry files, into a spool or a store."`
 
 	ImportSR3  importSR3Command  `cmd:"" name:"import-sr3" group:"other" help:"Make a configuration of that of a Sarracenia post."`

@@ -2,18 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // importCommand are the flags of "spoolfs import".
 type importCommand struct {
-	Store       string `placeholder:"DIR" help:"Store to import into, instead of a spool that is mounted. No daemon may serve it; it is made if it is not there."`
-	TopicPrefix string `default:"v03" placeholder:"WORDS" help:"Prefix that the messages of retry files will be published under (${default})."`
+	Store       string `placeholder:"DIR" env:"-" help:"Store to import into, instead of a spool that is mounted. No daemon may serve it; it is made if it is not there."`
+	TopicPrefix string `placeholder:"WORDS" help:"Prefix that the messages of retry files will be published under (that of the daemon; v03 with --store)."`
 
 	Arguments []string `arg:"" optional:"" name:"file" help:"Bundles, or retry files of Sarracenia; standard input if there is none. The last argument may be a mountpoint, which is not needed if only one spool is mounted."`
 }
@@ -43,6 +45,7 @@ func (c *importCommand) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
+		c.TopicPrefix = cmp.Or(c.TopicPrefix, "v03")
 		im := newImporter(s.Queue, s.routeOf, s.log)
 		return errors.Join(c.importAll(files, im.inOne), s.close())
 	}
@@ -50,7 +53,26 @@ func (c *importCommand) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
+	if c.TopicPrefix == "" {
+		if c.TopicPrefix, err = topicPrefixOf(m.Mountpoint); err != nil {
+			return importError(m.Mountpoint, err)
+		}
+	}
 	return c.importAll(files, func(bundle io.Reader) error { return importInto(env, m.Mountpoint, bundle) })
+}
+
+// topicPrefixOf is the topic prefix that a daemon publishes under.
+func topicPrefixOf(mountpoint string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(mountpoint, ".status", "config"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "topic_prefix "); ok {
+			return strings.TrimSuffix(value, "\n"), nil
+		}
+	}
+	return "", fmt.Errorf("the daemon of %s does not tell its topic prefix: it is of another version, give --topic-prefix", mountpoint)
 }
 
 func isDirectory(path string) bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -119,6 +120,22 @@ func TestConfig_OfflineRefused(t *testing.T) {
 		if code := run(env); code != exitUsage || !strings.Contains(said.String(), "in the configuration") {
 			t.Errorf("%q: exit code %d, %s", args, code, &said)
 		}
+	}
+}
+
+// TestImport_TopicPrefix: what is imported into a daemon is decoded as that would.
+func TestImport_TopicPrefix(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".status/config"), "topic \ntopic_prefix v02.post\ntopic_prefix.from --topic-prefix\n")
+	if got, err := topicPrefixOf(dir); got != "v02.post" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	write(t, filepath.Join(dir, ".status/config"), "topic \n")
+	if got, err := topicPrefixOf(dir); err == nil {
+		t.Errorf("got %q of a daemon that does not tell", got)
+	}
+	if _, err := topicPrefixOf(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a daemon: %v", err)
 	}
 }
 

@@ -134,6 +134,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "janitor", Content: keyValues(func(s status) any { return s.Janitor })},
 		{Name: "keeper", Content: keyValues(func(s status) any { return s.Keeper })},
 		d.importFile(),
+		d.exportFile(),
 		{Name: "config", Private: true, Content: func() []byte { return configLines(d.config(), d.config().origins) }},
 		// What the log says of files names them.
 		{Name: "jobs", Private: true, Content: d.jobs.text},
