@@ -8,7 +8,8 @@ import (
 )
 
 // Append stores messages and dead letters that are ready at once, all or none,
-// and returns when they are on stable storage.
+// and returns when they are on stable storage. A route that is full and DropNewest
+// drops and counts them.
 func (r *Route) Append(ms []Message) error {
 	if err := r.q.begin(); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
@@ -16,7 +17,10 @@ func (r *Route) Append(ms []Message) error {
 	defer r.q.end()
 	values := encodeAll(ms)
 	sizes := sizeByUser(ms, values)
-	if err := r.q.admitAll(sizes); err != nil {
+	if dropped, err := r.dropNewest(sizes); dropped || err != nil {
+		return err
+	}
+	if err := r.admitAll(sizes); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), values, sizes)
@@ -76,11 +80,52 @@ func sizeByUser(ms []Message, values []value) map[uint32]tally {
 }
 
 // admitAll asks for several users.
-func (q *Queue) admitAll(sizes map[uint32]tally) error {
+func (r *Route) admitAll(sizes map[uint32]tally) error {
+	if err := r.makeRoom(sumOf(sizes)); err != nil {
+		return err
+	}
 	for uid, t := range sizes {
-		if err := q.admit(uid, t); err != nil {
+		if err := r.admit(uid, t, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func sumOf(sizes map[uint32]tally) tally {
+	var sum tally
+	for _, t := range sizes {
+		sum.add(t)
+	}
+	return sum
+}
+
+// dropNewest counts what does not fit into a route that is DropNewest, instead of
+// storing it, and reports whether it did.
+func (r *Route) dropNewest(sizes map[uint32]tally) (bool, error) {
+	w, n := r.submitDropNewest(sumOf(sizes))
+	if w == nil {
+		return false, nil
+	}
+	r.logDrops(n, dropsNewest)
+	if err := r.q.await(w, nil); err != nil {
+		return true, fmt.Errorf("drop from route %q: %w", r.Name(), err)
+	}
+	return true, nil
+}
+
+func (r *Route) submitDropNewest(size tally) (*write, uint64) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	if !r.dropsLocked(size) {
+		return nil, 0
+	}
+	r.count.drops.newest += size.count
+	// Synced: the caller takes it for stored, so that the count is all that there is.
+	return r.q.submitLocked(r.q.engine.db.NewBatch(), true, r), size.count
+}
+
+// dropsLocked reports whether the route is DropNewest and has no room for so much.
+func (r *Route) dropsLocked(size tally) bool {
+	return r.opts.OnFull == DropNewest && size.count > 0 && r.excessLocked(size) != tally{}
 }

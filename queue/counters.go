@@ -25,7 +25,12 @@ type counters struct {
 	delayed tally
 	dead    tally
 	partial tally
+
+	drops drops
 }
+
+// drops counts messages that were removed by the options of their route.
+type drops struct{ oldest, newest, coalesced uint64 }
 
 // enter counts what has become visible: committed or appended.
 func (c *counters) enter(added content) {
@@ -71,16 +76,20 @@ const (
 	tagSwept
 	tagPartialFiles
 	tagPartialBytes
+	tagDroppedOldest
+	tagDroppedNewest
+	tagCoalesced
 )
 
 // byTag lists the numbers in the order of their tags.
-func (c *counters) byTag() [13]*uint64 {
-	return [13]*uint64{
+func (c *counters) byTag() [16]*uint64 {
+	return [16]*uint64{
 		&c.next, &c.head,
 		&c.pending.count, &c.pending.bytes, &c.staged.count, &c.staged.bytes,
 		&c.delayed.count, &c.delayed.bytes, &c.dead.count, &c.dead.bytes,
 		&c.swept,
 		&c.partial.count, &c.partial.bytes,
+		&c.drops.oldest, &c.drops.newest, &c.drops.coalesced,
 	}
 }
 

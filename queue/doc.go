@@ -12,7 +12,7 @@
 //     an instalment (CommitFirst) do, together with the offset that says so.
 //     Proven by TestQueue_CrashLosesNothing and TestStage_Discard.
 //   - Q3: a message leaves only through Ack, DeadLetter, Discard, Purge or
-//     Replace. Whatever else happens to a lease (a crash, Requeue, Nack), the message is leased
+//     Replace, or by the options of its route. Whatever else happens to a lease (a crash, Requeue, Nack), the message is leased
 //     again, with the same ID. Proven by TestRoute_SettleKeepsID and
 //     TestQueue_CrashLosesNothing.
 //   - Q4: within a route, messages are leased in the order of the Puts that
@@ -33,7 +33,10 @@
 //     goes on by itself. Proven by TestStage_PutFailsLoudly.
 //   - Q8: limits of bytes, messages, free disk and a user's share are refused
 //     before anything is written, each with an error of its own.
-//     Proven by TestQueue_Limits and TestQueue_UsersSurviveRestart.
+//     A route may drop messages instead: see room.go. What it has dropped is counted in
+//     the batch that drops it. Proven by TestQueue_Limits,
+//     TestQueue_UsersSurviveRestart, TestRoute_OwnLimits, TestRoute_DropOldest,
+//     TestRoute_DropNewest and TestRoute_DropsCrash.
 //   - Q9: the cost of opening, Append, Lease and Ack does not depend on the
 //     backlog, and space comes back while the queue runs.
 //     Proven by TestQueue_OpensFastAndGivesBack, TestRoute_SweepSparesStages,

@@ -28,19 +28,27 @@ type Follow struct {
 
 // HandOver ends leases and makes what follows ready, all or nothing. Not synced, as
 // Ack: a crash that takes it back leaves the parents, whose follow-ups have the
-// same IDs again.
+// same IDs again. No limit holds up what follows, but a route that is full and drops
+// messages does so here as well.
 func (r *Route) HandOver(all ...Handover) error {
 	if err := r.q.begin(); err != nil {
 		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
 	defer r.q.end()
 	entering := entrants(all)
+	for _, in := range entering {
+		if err := in.route.makeRoom(sumOf(in.sizes)); err != nil {
+			return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
+		}
+	}
 	w, err := r.submitHandOver(all, entering)
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
 	for _, in := range entering {
-		in.route.ready(in.extent)
+		if in.extent != nil {
+			in.route.ready(in.extent)
+		}
 	}
 	return nil
 }
@@ -98,15 +106,19 @@ func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, err
 	r.trimLeasedLocked()
 	routes := []*Route{r}
 	for _, in := range entering {
+		if in.route != r {
+			routes = append(routes, in.route)
+		}
+		if in.route.dropsLocked(sumOf(in.sizes)) {
+			in.route.count.drops.newest += uint64(len(in.values))
+			continue
+		}
 		var err error
 		if in.extent, err = in.route.appendLocked(b, in.values); err != nil {
 			return nil, err
 		}
 		for uid, size := range in.sizes {
 			r.q.chargeLocked(uid, size, tally{})
-		}
-		if in.route != r {
-			routes = append(routes, in.route)
 		}
 	}
 	return r.q.submitLocked(b, false, routes...), nil

@@ -99,23 +99,48 @@ func (q *Queue) Space() Space {
 // with so many bytes of records in all. A writer is asked early, so that it is
 // refused at its open or write and not at its close.
 //
-// Errors: ErrFull, ErrUserShare, ErrDiskFull, ErrFault, ErrClosed.
+// Errors: ErrFull (of the store or of the route), ErrUserShare, ErrDiskFull, ErrFault,
+// ErrClosed.
 func (r *Route) Admit(uid uint32, messages, bytes uint64) error {
-	return r.q.admit(uid, tally{messages, bytes})
+	return r.admit(uid, tally{messages, bytes}, true)
+}
+
+// admit is Admit; early says that the room need not be there yet, if it can be made.
+func (r *Route) admit(uid uint32, more tally, early bool) error {
+	free, known := r.q.freeDisk()
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	return r.judgeLocked(more, r.q.admitLocked(uid, more, diskRoom{free, known}), early)
+}
+
+// isLimit reports whether an error is about what a queue may hold, and not about what
+// it can.
+func isLimit(err error) bool {
+	return errors.Is(err, ErrUserShare) || errors.Is(err, ErrFull)
 }
 
 func (q *Queue) admit(uid uint32, more tally) error {
 	free, known := q.freeDisk()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.admitLocked(uid, more, diskRoom{free, known})
+}
+
+// diskRoom is how many bytes of the disk are free, if that is known.
+type diskRoom struct {
+	free  uint64
+	known bool
+}
+
+func (q *Queue) admitLocked(uid uint32, more tally, disk diskRoom) error {
 	l := &q.limits
 	switch {
 	case q.closed:
 		return ErrClosed
 	case q.parked != nil:
 		return q.parked
-	case known && free < l.FreeFloor+more.bytes:
-		return fmt.Errorf("%w: %d bytes are free, %d are kept free", ErrDiskFull, free, l.FreeFloor)
+	case disk.known && disk.free < l.FreeFloor+more.bytes:
+		return fmt.Errorf("%w: %d bytes are free, %d are kept free", ErrDiskFull, disk.free, l.FreeFloor)
 	case over(q.stored, more, l.Bytes, l.Messages, 1):
 		return fmt.Errorf("%w: %d messages of %d bytes are stored", ErrFull, q.stored.count, q.stored.bytes)
 	case uid != 0 && over(q.users[uid], more, l.Bytes, l.Messages, l.UserShare):

@@ -90,7 +90,7 @@ func (r *Route) AppendMarked(ms []Message, m Mark) error {
 	defer r.q.end()
 	values := encodeAll(ms)
 	sizes := sizeByUser(ms, values)
-	if err := r.q.admitAll(sizes); err != nil {
+	if err := r.admitAll(sizes); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
 	b := r.q.engine.db.NewBatch()

@@ -99,11 +99,18 @@ func (r *Route) replace(state State, read func() ([]row, error), by substitute) 
 	// Only one at a time may remove what it has read.
 	r.leasing.Lock()
 	defer r.leasing.Unlock()
+	// What is leased now may be settled before the batch is made, which must not
+	// remove it once more. Nothing else is leased meanwhile.
+	leased := r.leasedNow()
 	page, err := read()
 	if err != nil {
 		return 0, err
 	}
-	n, e, w, err := r.submitReplace(state, chosen(page, by))
+	rs := chosen(page, by)
+	if state == Pending {
+		rs = slices.DeleteFunc(rs, func(old replacement) bool { return leased[old.Place.Seq] })
+	}
+	n, e, w, err := r.submitReplace(state, rs)
 	if err = r.q.await(w, err); err != nil {
 		return 0, err
 	}
@@ -140,9 +147,6 @@ func (r *Route) submitReplace(state State, rs []replacement) (n int, e *extent, 
 	b := r.q.engine.db.NewBatch()
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
-	if state == Pending {
-		rs = r.withoutLeasedLocked(rs)
-	}
 	var values []value
 	for _, old := range rs {
 		r.count.of(state.kind()).sub(tally{1, old.bytes})
@@ -161,12 +165,4 @@ func (r *Route) submitReplace(state State, rs []replacement) (n int, e *extent, 
 		}
 	}
 	return len(rs), e, r.q.submitLocked(b, true, r), nil
-}
-
-func (r *Route) withoutLeasedLocked(rs []replacement) []replacement {
-	leased := map[uint64]bool{}
-	for _, l := range r.leased {
-		leased[l.seq] = !l.settled
-	}
-	return slices.DeleteFunc(rs, func(old replacement) bool { return leased[old.Place.Seq] })
 }

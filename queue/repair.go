@@ -95,6 +95,7 @@ func (r *auditRoute) rewrite(b *pebble.Batch) error {
 	c := r.found
 	// Numbers are not used twice, as far as is known.
 	c.next = max(c.next, r.stored.next, firstNumber)
+	c.drops = r.stored.drops
 	c.head = c.next
 	if c.pending.count > 0 {
 		c.head = r.lowest

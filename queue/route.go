@@ -47,7 +47,10 @@ type Route struct {
 	gone     spans     // of a route that is NewestFirst: what has drained since the last sweep
 	unpacked uint64    // rows that were swept since the last compaction
 	swept    span      // where they were
-	nextDue  int64     // of the first delayed message; 0 when there is none
+
+	dropLogged time.Time // when the log was told of dropped messages
+	unlogged   uint64    // what was dropped since then
+	nextDue    int64     // of the first delayed message; 0 when there is none
 }
 
 // extent is the range of numbers that one Put of a stage took.

@@ -143,7 +143,10 @@ func (s *Stage) admit(values []value, removed tally) error {
 		return nil
 	}
 	more.sub(tally{min(more.count, removed.count), min(more.bytes, removed.bytes)})
-	return s.q.admit(s.info.UID, more)
+	if err := s.route.makeRoom(more); err != nil {
+		return err
+	}
+	return s.route.admit(s.info.UID, more, false)
 }
 
 // value is an encoded record and where it belongs.

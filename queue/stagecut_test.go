@@ -11,7 +11,9 @@ import (
 // leased in the moment between the decision and the disk, and is counted once.
 func TestStage_CutIsNotLeased(t *testing.T) {
 	for name, submit := range map[string]func(s *Stage, b *pebble.Batch, c cutting) (*write, error){
-		"discard": func(s *Stage, b *pebble.Batch, c cutting) (*write, error) { return s.submitEnd(b, true, c) },
+		"discard": func(s *Stage, b *pebble.Batch, c cutting) (*write, error) {
+			return s.submitEnd(b, ending{discard: true, cut: c})
+		},
 		"put": func(s *Stage, b *pebble.Batch, c cutting) (*write, error) {
 			return s.put(b, c, encodeAll(messages(s.file, 1)))
 		},

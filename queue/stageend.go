@@ -7,7 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Commit makes the messages of the stage ready and its dead letters visible.
+// Commit makes the messages of the stage ready and its dead letters visible, or, if the
+// route is DropNewest and over its limits, drops and counts them.
 // The stage has ended then. If the queue is parked it is done as soon as the
 // store is open again; if the process ends before that, the next Open hands the
 // stage back.
@@ -50,15 +51,18 @@ func (s *Stage) oweLocked(discard bool) {
 
 func (s *Stage) tryEnd(discard bool) error {
 	b := s.q.engine.db.NewBatch()
-	var c cutting
-	if discard {
+	how := ending{discard: discard, drop: !discard && s.isOver()}
+	if how.discard || how.drop {
 		var err error
-		if c, err = s.cut(b, 0); err != nil {
+		if how.cut, err = s.cut(b, 0); err != nil {
 			return err
 		}
 	}
-	w, err := s.submitEnd(b, discard, c)
-	if discard {
+	w, err := s.submitEnd(b, how)
+	if how.drop {
+		s.route.logDrops(how.cut.removed.all().count, dropsNewest)
+	}
+	if how.discard || how.drop {
 		return s.gone(s.q.await(w, err))
 	}
 	// Nobody waits for a commit: if it is lost, the stage is there again.
@@ -67,7 +71,20 @@ func (s *Stage) tryEnd(discard bool) error {
 	return err
 }
 
-func (s *Stage) submitEnd(b *pebble.Batch, discard bool, c cutting) (*write, error) {
+// isOver reports whether what the stage holds is to be dropped.
+func (s *Stage) isOver() bool {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return s.route.opts.OnFull == DropNewest && s.route.isOverLocked()
+}
+
+// ending is how a stage ends.
+type ending struct {
+	discard, drop bool
+	cut           cutting // of all that it holds
+}
+
+func (s *Stage) submitEnd(b *pebble.Batch, how ending) (*write, error) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	if s.ended && !s.owed {
@@ -81,18 +98,21 @@ func (s *Stage) submitEnd(b *pebble.Batch, discard bool, c cutting) (*write, err
 	if err := s.deleteHead(b); err != nil {
 		return nil, err
 	}
-	if discard {
-		s.cutLocked(c)
-	}
 	count := &s.route.count
+	if how.discard || how.drop {
+		s.cutLocked(how.cut)
+	}
+	if how.drop {
+		count.drops.newest += how.cut.removed.all().count
+	}
 	count.staged.sub(s.content.all())
 	count.enter(s.content)
 	for _, e := range s.extents {
 		s.route.dropExtentLocked(e, true)
 	}
 	// A commit is not synced: if it is lost, the stage is there again, and is
-	// committed then. A discard that was lost would be committed too.
-	return s.q.submitLocked(b, discard, s.route), nil
+	// committed or dropped then. A discard that was lost would be committed too.
+	return s.q.submitLocked(b, how.discard, s.route), nil
 }
 
 // deleteHead removes the rows that make this a stage.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -9,6 +10,8 @@ import (
 // CommitFirst makes the first n entries ready and remembers up to which offset
 // the file is committed then, in one batch. The rest stays staged. It is how a
 // file that stays open is published in instalments.
+//
+// If the route is DropNewest and over its limits, they are dropped and counted instead.
 //
 // It syncs, since the next Put counts on it. After ErrFault, call it again before
 // anything else: it knows whether it was done. Other errors: ErrClosed.
@@ -21,9 +24,10 @@ func (s *Stage) CommitFirst(n int, committed uint64) error {
 		return nil
 	}
 	b := s.q.engine.db.NewBatch()
-	rest, err := s.contentFrom(n)
-	if err == nil {
-		err = s.q.await(s.submitFirst(b, n, committed, rest))
+	part := instalment{n: n, committed: committed, drop: s.isOver()}
+	var err error
+	if part.rest, err = s.contentFrom(n); err == nil {
+		err = s.gone(s.q.await(s.submitFirst(b, part)))
 	}
 	if err != nil {
 		return fmt.Errorf("commit a part of stage %q: %w", s.info.File, err)
@@ -53,7 +57,15 @@ func (s *Stage) contentFrom(n int) (content, error) {
 	return c, nil
 }
 
-func (s *Stage) submitFirst(b *pebble.Batch, n int, committed uint64, rest content) (*write, error) {
+// instalment is what CommitFirst does.
+type instalment struct {
+	n         int
+	committed uint64
+	rest      content // behind the first n
+	drop      bool
+}
+
+func (s *Stage) submitFirst(b *pebble.Batch, part instalment) (*write, error) {
 	r := s.route
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -64,11 +76,18 @@ func (s *Stage) submitFirst(b *pebble.Batch, n int, committed uint64, rest conte
 		return nil, err
 	}
 	done := s.content
-	done.sub(rest)
-	s.releaseLocked(n)
-	s.content, s.entries, s.info.Committed = rest, s.entries-n, committed
+	done.sub(part.rest)
+	if err := s.releaseLocked(b, part); err != nil {
+		return nil, err
+	}
+	s.content, s.entries, s.info.Committed = part.rest, s.entries-part.n, part.committed
 	r.count.staged.sub(done.all())
-	r.count.enter(done)
+	if part.drop {
+		r.count.drops.newest += done.all().count
+		s.q.chargeLocked(s.info.UID, tally{}, done.all())
+	} else {
+		r.count.enter(done)
+	}
 	for i, e := range s.extents {
 		if err := b.Set(chunkKey(s.file, uint32(i)), encodeChunk(e.span), nil); err != nil {
 			return nil, err
@@ -80,15 +99,20 @@ func (s *Stage) submitFirst(b *pebble.Batch, n int, committed uint64, rest conte
 	return s.q.submitLocked(b, true, r), nil
 }
 
-// releaseLocked lets go of the numbers of the first n entries, which are ready.
-func (s *Stage) releaseLocked(n int) {
-	r, left := s.route, uint64(n)
+// releaseLocked lets go of the numbers of the first entries, which are ready, or
+// removed.
+func (s *Stage) releaseLocked(b *pebble.Batch, part instalment) error {
+	r, left := s.route, uint64(part.n)
 	for left > 0 {
 		e := s.extents[0]
 		r.dropExtentLocked(e, false)
 		done := span{e.lo, min(e.hi, e.lo+left)}
 		left -= done.hi - done.lo
-		if done.lo < r.cursor {
+		if part.drop {
+			if err := s.dropRowsLocked(b, done, e.since); err != nil {
+				return err
+			}
+		} else if done.lo < r.cursor {
 			r.passedOverLocked(done) // as a whole
 		}
 		s.extents = s.extents[1:]
@@ -97,4 +121,21 @@ func (s *Stage) releaseLocked(n int) {
 			s.extents = append([]*extent{e}, s.extents...)
 		}
 	}
+	return nil
+}
+
+// dropRowsLocked deletes what has some numbers. Until that is applied Lease waits for
+// them, see gone.
+func (s *Stage) dropRowsLocked(b *pebble.Batch, sp span, since time.Time) error {
+	for _, kind := range contentKinds {
+		if err := b.DeleteRange(seqKey(kind, s.route.id, sp.lo), seqKey(kind, s.route.id, sp.hi), nil); err != nil {
+			return err
+		}
+	}
+	if sp.hi > s.route.cursor {
+		going := &extent{span: sp, since: since}
+		s.route.addExtentLocked(going)
+		s.going = append(s.going, going)
+	}
+	return nil
 }

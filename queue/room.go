@@ -1,0 +1,302 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A route that is full refuses what comes, or drops messages, each of which is
+// counted in the batch that removes it:
+//
+//   - DropOldest makes room before something is stored: the oldest messages that are
+//     ready go, not those that are leased or delayed, nor dead letters, partial files
+//     and what is staged. That is a batch before the Put or Append: a crash between
+//     the two leaves room that nobody has used, and the order of the log never has
+//     the new without the loss of the old. If all that may go is too little, nothing
+//     goes and the writer is refused.
+//   - DropNewest takes the file, as its writer sees it, and drops it when it would
+//     become ready. What is staged may therefore be over the limit, by stagedPart.
+//
+// What is stored already when the limits shrink stays until something comes.
+
+// stagedPart is how much of the limits of a route that is DropNewest may be staged
+// beyond them, but at least stagedBytes and stagedMessages.
+const (
+	stagedPart     = 4
+	stagedBytes    = 16 << 20
+	stagedMessages = 1024
+)
+
+// limitsLocked are how many bytes and messages the route may hold; of messages 0 is
+// without a limit.
+func (r *Route) limitsLocked() (bytes, messages uint64) {
+	o, l := &r.opts, &r.q.limits
+	bytes, messages = uint64(float64(l.Bytes)*o.Share), uint64(float64(l.Messages)*o.Share)
+	if l.Messages > 0 {
+		messages = max(messages, 1)
+	}
+	if o.Bytes != 0 {
+		bytes = min(bytes, o.Bytes)
+	}
+	if o.Messages != 0 && (messages == 0 || o.Messages < messages) {
+		messages = o.Messages
+	}
+	return bytes, messages
+}
+
+// excessLocked is how much has to go so that more fits into the route and the store.
+func (r *Route) excessLocked(more tally) tally {
+	bytes, messages := r.limitsLocked()
+	have := r.count.all()
+	excess := tally{beyond(have.count, more.count, messages), beyond(have.bytes, more.bytes, bytes)}
+	stored, l := r.q.stored, &r.q.limits
+	excess.count = max(excess.count, beyond(stored.count, more.count, l.Messages))
+	excess.bytes = max(excess.bytes, beyond(stored.bytes, more.bytes, l.Bytes))
+	return excess
+}
+
+// beyond is by how much is too much what there is and what comes, under a limit that
+// lets something in as long as it is not reached; 0 is none.
+func beyond(have, more, limit uint64) uint64 {
+	more = max(more, 1)
+	if limit == 0 || have+more <= limit {
+		return 0
+	}
+	return have + more - limit
+}
+
+// droppableLocked is what DropOldest may drop.
+func (r *Route) droppableLocked() tally {
+	t := r.count.pending
+	for _, l := range r.leased {
+		if !l.settled {
+			t.sub(tally{1, l.bytes})
+		}
+	}
+	return t
+}
+
+// judgeLocked says what the route's own limits and its way to keep them make of the
+// answer of the store, for a user who wants to store more.
+func (r *Route) judgeLocked(more tally, fromStore error, early bool) error {
+	excess := r.excessLocked(more)
+	switch {
+	case fromStore != nil && !isLimit(fromStore):
+		return fromStore
+	case r.opts.OnFull == Reject && fromStore != nil:
+		return fromStore
+	case excess == (tally{}):
+		return nil
+	case r.opts.OnFull == DropNewest && r.maySpillLocked(more):
+		return nil
+	case r.opts.OnFull == DropOldest && early:
+		may := r.droppableLocked()
+		if may.count >= excess.count && may.bytes >= excess.bytes {
+			return nil
+		}
+	}
+	all := r.count.all()
+	return fmt.Errorf("%w: route %q has %d messages of %d bytes", ErrFull, r.Name(), all.count, all.bytes)
+}
+
+// maySpillLocked reports whether more may be staged beyond the limits.
+func (r *Route) maySpillLocked(more tally) bool {
+	bytes, messages := r.limitsLocked()
+	staged := r.count.staged
+	staged.add(more)
+	fits := staged.bytes <= max(stagedBytes, bytes/stagedPart) &&
+		(messages == 0 || staged.count <= max(stagedMessages, messages/stagedPart))
+	return fits || r.count.staged.count == 0
+}
+
+// makeRoom drops the oldest messages of a route that is DropOldest, if more would not
+// fit else. Not synced: what wants the room is, behind it.
+func (r *Route) makeRoom(more tally) error {
+	if excess := r.wouldDrop(more); excess == (tally{}) {
+		return nil
+	}
+	r.leasing.Lock()
+	defer r.leasing.Unlock()
+	for {
+		excess := r.wouldDrop(more)
+		if excess == (tally{}) {
+			return nil
+		}
+		// Nothing is leased meanwhile. What is leased now may be settled before the
+		// batch is made, and must not be counted twice.
+		leased := r.leasedNow()
+		page, passed, err := r.oldestReady(excess, leased)
+		if err != nil || len(page) == 0 {
+			return err // what is not enough is for judge to say
+		}
+		if err := r.q.await(r.submitDrop(page, passed, leased)); err != nil {
+			return err
+		}
+		r.logDrops(uint64(len(page)), dropsOldest)
+	}
+}
+
+// wouldDrop is how much a route that is DropOldest would have to drop for more; nothing
+// if that is not to be had.
+func (r *Route) wouldDrop(more tally) tally {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	if r.opts.OnFull != DropOldest {
+		return tally{}
+	}
+	excess := r.excessLocked(more)
+	if may := r.droppableLocked(); may.count < excess.count || may.bytes < excess.bytes {
+		return tally{}
+	}
+	return excess
+}
+
+// leasedNow lists the numbers that are leased.
+func (r *Route) leasedNow() map[uint64]bool {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	now := make(map[uint64]bool, len(r.leased))
+	for _, l := range r.leased {
+		if !l.settled {
+			now[l.seq] = true
+		}
+	}
+	return now
+}
+
+// oldestReady reads the first messages that are ready, as many as the excess, or a
+// page of them, and up to where it has looked. A record that cannot be decoded stops
+// it: it becomes a dead letter when it is leased.
+func (r *Route) oldestReady(excess tally, leased map[uint64]bool) (page []row, passed uint64, err error) {
+	r.q.mu.Lock()
+	passed = r.headLocked()
+	r.q.mu.Unlock()
+	from, to := seqKey(kindMessage, r.id, passed), routeKey(kindMessage, r.id+1)
+	for from != nil && len(page) == 0 {
+		var rows []row
+		if rows, from, err = r.pageAt(kindMessage, from, to); err != nil {
+			return nil, 0, err
+		}
+		for _, row := range rows {
+			if row.Dead() || excess == (tally{}) {
+				return page, passed, nil
+			}
+			passed = row.Place.Seq + 1
+			if !leased[row.Place.Seq] {
+				page = append(page, row)
+				excess.sub(tally{min(excess.count, 1), min(excess.bytes, row.bytes)})
+			}
+		}
+	}
+	return page, passed, nil
+}
+
+// submitDrop removes the messages of a page, and counts them.
+func (r *Route) submitDrop(page []row, passed uint64, leased map[uint64]bool) (*write, error) {
+	b := r.q.engine.db.NewBatch()
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	for _, row := range page {
+		if err := r.removeReadyLocked(b, row); err != nil {
+			return nil, err
+		}
+	}
+	r.count.drops.oldest += uint64(len(page))
+	r.passLocked(passed, leased)
+	return r.q.submitLocked(b, false, r), nil
+}
+
+// removeReadyLocked removes a message that nobody has leased.
+func (r *Route) removeReadyLocked(b *pebble.Batch, row row) error {
+	size := tally{1, row.bytes}
+	r.count.pending.sub(size)
+	r.q.chargeLocked(row.UID, tally{}, size)
+	r.goneLocked(row.Place.Seq)
+	return b.Delete(seqKey(kindMessage, r.id, row.Place.Seq), nil)
+}
+
+// passLocked has nobody look again for what was ready below a number: it is gone, but
+// for what was leased.
+func (r *Route) passLocked(seq uint64, leased map[uint64]bool) {
+	var back []uint64
+	for n := range leased {
+		if n < seq && r.behind.has(n) {
+			back = append(back, n) // requeued meanwhile
+		}
+	}
+	r.behind.dropBelow(seq)
+	for _, n := range back {
+		r.behind.add(span{n, n + 1})
+	}
+	// What is not ready yet is not passed.
+	if i := r.searchStagedLocked(r.cursor); i < len(r.staged) {
+		seq = min(seq, r.staged[i].lo)
+	}
+	r.cursor = max(r.cursor, seq)
+}
+
+// What the log says of the two ways to drop.
+const (
+	dropsOldest = "the oldest messages go to make room"
+	dropsNewest = "what comes is dropped"
+)
+
+// dropLogEvery is how often a route that drops messages says so.
+const dropLogEvery = 5 * time.Minute
+
+// logDrops logs that messages were dropped: at once, and as long as it goes on now and
+// then.
+func (r *Route) logDrops(n uint64, why string) {
+	r.q.mu.Lock()
+	r.unlogged += n
+	due := time.Since(r.dropLogged) > dropLogEvery
+	if due {
+		r.dropLogged, n, r.unlogged = time.Now(), r.unlogged, 0
+	}
+	r.q.mu.Unlock()
+	if due {
+		r.q.opts.Logger.Warn("messages are dropped, since the route is full", "route", r.Name(), "messages", n, "policy", why,
+			"advice", "see why they do not leave, or give the route more room")
+	}
+}
+
+// has reports whether a number is in the set.
+func (ss spans) has(n uint64) bool {
+	i, _ := slices.BinarySearchFunc(ss, n, func(e span, n uint64) int {
+		if e.hi <= n {
+			return -1
+		}
+		return 1
+	})
+	return i < len(ss) && ss[i].lo <= n
+}
+
+// dropBelow removes the numbers below one.
+func (ss *spans) dropBelow(n uint64) {
+	for len(*ss) > 0 && (*ss)[0].lo < n {
+		if (*ss)[0].hi > n {
+			(*ss)[0].lo = n
+			return
+		}
+		*ss = slices.Delete(*ss, 0, 1)
+	}
+}
+
+// isOverLocked reports whether the route, or the store, holds more than it may.
+func (r *Route) isOverLocked() bool {
+	bytes, messages := r.limitsLocked()
+	have, stored, l := r.count.all(), r.q.stored, &r.q.limits
+	return have.bytes > bytes || have.count > orNone(messages) || stored.bytes > l.Bytes || stored.count > orNone(l.Messages)
+}
+
+// orNone is a limit of messages, of which 0 is none.
+func orNone(messages uint64) uint64 {
+	if messages == 0 {
+		return math.MaxUint64
+	}
+	return messages
+}
