@@ -123,7 +123,7 @@ func TestKeeper_Upgrades(t *testing.T) {
 	s, _ := newKept(t, binary)
 	s.start()
 	load := startBusy(t, s.dir, 8)
-	keeper := s.status().Keeper
+	keeper, atFirst := s.status().Keeper, 0
 	for i := range times(20, 100) {
 		from := plainBinary
 		if i%5 == 0 {
@@ -137,15 +137,100 @@ func TestKeeper_Upgrades(t *testing.T) {
 		if now.PID != keeper.PID || now.WorkerPID == keeper.WorkerPID || now.Upgrades != keeper.Upgrades+1 {
 			t.Errorf("after upgrade %d the processes are %+v, were %+v", i, now, keeper)
 		}
-		keeper = now
+		if keeper = now; i == 0 {
+			atFirst = descriptors(t, keeper.PID)
+		}
 	}
 	refuseUpgrade(t, s, binary)
 	load.finish()
 	s.untilClosed()
+	// Nothing is left from one version to the next: no descriptor, no process.
+	s.until("without more descriptors than after the first upgrade", func() bool { return descriptors(t, keeper.PID) <= atFirst })
+	if n := len(children(t, keeper.PID)); n != 1 {
+		t.Errorf("the keeper has %d processes, want one worker", n)
+	}
 	if code := s.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	load.check(s.stored())
+}
+
+// descriptors is how many a process has.
+func descriptors(t testing.TB, pid int) int {
+	t.Helper()
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// children are the processes of a process, also those that have ended and nobody
+// has waited for.
+func children(t testing.TB, pid int) []string {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+			t.Fatal(err)
+		}
+		all = append(all, strings.Fields(string(text))...)
+	}
+	return all
+}
+
+// TestKeeper_KilledKeeper: a worker does not outlive its keeper, whoever it runs as
+// and even if it has been stopped: the mount is dead and not hung, the store is
+// free, and the next start goes on with all that was closed.
+func TestKeeper_KilledKeeper(t *testing.T) {
+	const nobody = 65534
+	s, w := newKept(t, plainBinary, "--user", fmt.Sprint(nobody))
+	s.binary = filepath.Join(filepath.Dir(s.dir), "spoolfs") // where the user can read it
+	install(t, plainBinary, s.binary)
+	var want []string
+	for i, stopped := range []bool{false, true} {
+		s.start()
+		h := s.newHand()
+		name := fmt.Sprint("closed", i)
+		h.put(name, record(name)+"\n")
+		want = append(want, record(name))
+		fd := h.create("open")
+		worker := w.current()
+		if stopped {
+			if err := unix.Kill(worker, unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		waitGone(t, worker)
+		<-s.exited
+		h.refuses(order{Call: "write", FD: fd, Data: []byte("x")}, deadMount...)
+		h.refuses(order{Call: "open", Path: "late", Flags: unix.O_CREAT | unix.O_WRONLY}, deadMount...)
+	}
+	checkTexts(t, "stored", s.stored().pending, want)
+}
+
+// waitGone waits for the end of a process.
+func waitGone(t testing.TB, pid int) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(time.Minute); unix.Kill(pid, 0) == nil; <-ticker.C {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(state), ") Z ") {
+			return // it has ended, and belongs to whoever waits for orphans
+		}
+		if time.Now().After(deadline) {
+			unix.Kill(pid, unix.SIGKILL)
+			t.Fatalf("process %d is still there after a minute", pid)
+		}
+	}
 }
 
 // refuseUpgrade tries programs that cannot take over.
