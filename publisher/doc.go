@@ -38,6 +38,8 @@
 //     Proven by TestPublisher_Expired.
 //   - P11: other options take over without a loss, a repeat at a healthy broker or
 //     a change of the order. Proven by TestPublisher_Reconfigure.
+//   - P12: a message that the broker refuses is tried Options.MaxAttempts times.
+//     Proven by TestPublisher_GivesUp.
 //
 // What each answer of a broker leads to stands in policies, and nowhere else.
 //

@@ -70,6 +70,11 @@ type Options struct {
 	// and 30 s.
 	RetryMin, RetryMax time.Duration
 
+	// MaxAttempts is after how many attempts that the broker has refused a message
+	// has failed for good: one more than retries. What is lost with a session, or
+	// waits for a broker that is away, does not count. Default 0, no bound.
+	MaxAttempts int
+
 	// LazyWait is how long the route waits when trying again is of no use
 	// before somebody has changed a configuration; half of it is random.
 	// Default 30 s. A message that names something of that kind itself waits
@@ -146,6 +151,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%d exchanges to split over: at most %d, and a code is needed", o.Split, MaxSplit)
 	case o.Window < 0 || o.WindowBytes < 0:
 		return fmt.Errorf("window of %d messages and %d bytes", o.Window, o.WindowBytes)
+	case o.MaxAttempts < 0:
+		return fmt.Errorf("at most %d attempts", o.MaxAttempts)
 	case o.Rate < 0:
 		return fmt.Errorf("rate of %g messages a second", o.Rate)
 	case o.TTL < 0 || o.RetryTTL < 0:

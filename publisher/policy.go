@@ -26,7 +26,8 @@ type policy struct {
 	route   effect
 }
 
-// policies is the verdict table of the design, all of it: package amqp turns
+// policies is the verdict table of the design, all of it but for the bound of
+// retries.go: package amqp turns
 // what the broker says into a Class, and nothing else decides what follows.
 var policies = map[Class]policy{
 	Retriable:   {again, reconnects},

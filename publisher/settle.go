@@ -161,7 +161,7 @@ func (p *Publisher) apply(f flight, class Class, reason string) error {
 	if class == Unroutable {
 		reason = "returned: " + reason
 	}
-	switch pol := p.opts.policyOf(class); pol.message {
+	switch pol, reason := p.judge(f, class, reason); pol.message {
 	case gone:
 		return p.opts.Route.Ack(f.lease)
 	case dead:

@@ -38,6 +38,7 @@ type Stats struct {
 	RejectedTotal   uint64 // nacked, to be tried again
 	InvalidTotal    uint64 // dead-lettered, as the broker cannot take them
 	RefusedTotal    uint64 // delayed, as what they name is missing or not allowed
+	GivenUpTotal    uint64 // refused MaxAttempts times
 	ExpiredTotal    uint64 // too old: dead-lettered, or gone with DropExpired
 	RequeuedTotal   uint64 // sent again, since their session was lost
 	SessionsTotal   uint64 // sessions opened
