@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,17 +109,28 @@ type State struct {
 	UpgradeError string `json:"upgrade_error"` // of the last one that failed
 }
 
-// Control is an end of the socket between keeper and worker.
+// Control is an end of the socket between keeper and worker. A message is one
+// packet of JSON, or, if it is longer than that, several, each of which begins with
+// a byte that says whether it is the last.
 type Control struct {
 	conn *net.UnixConn
+	buf  [maxPacket]byte // of Receive
+	rest []byte          // what has come of a message in several packets
 
-	mu  sync.Mutex // guards writes
-	buf [maxMessage]byte
+	mu sync.Mutex // guards writes
 }
 
-// maxMessage is the size of the longest message in bytes. An argument list may
-// be longer in theory.
-const maxMessage = 128 << 10
+const (
+	// maxPacket is the size of the longest packet in bytes: the kernel takes some
+	// 200 KiB.
+	maxPacket = 128 << 10
+
+	// maxMessage is the size of the longest message in bytes: a configuration with
+	// thousands of routes.
+	maxMessage = 16 << 20
+
+	packetMore, packetLast = 1, 2 // no JSON begins so
+)
 
 // NewControl takes an end of a socket pair by its descriptor, which it owns then.
 func NewControl(fd int) (*Control, error) {
@@ -142,6 +154,11 @@ func controlPair() (ours *Control, theirs int, err error) {
 	if err != nil {
 		return nil, -1, fmt.Errorf("make control socket: %w", err)
 	}
+	// So that telling a worker how to start does not wait until it does. Only root
+	// may have so much; others wait.
+	for _, fd := range pair {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, maxMessage/2)
+	}
 	ours, err = NewControl(pair[0])
 	if err != nil {
 		return nil, -1, errors.Join(err, unix.Close(pair[1]))
@@ -164,30 +181,68 @@ func (c *Control) Send(m Message) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
-		return fmt.Errorf("tell %s: %w", m.Kind, err)
-	}
-	if _, err := c.conn.Write(text); err != nil {
-		return fmt.Errorf("tell %s: %w", m.Kind, err)
+	for _, packet := range packets(text) {
+		if err := c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+			return fmt.Errorf("tell %s: %w", m.Kind, err)
+		}
+		if _, err := c.conn.Write(packet); err != nil {
+			return fmt.Errorf("tell %s: %w", m.Kind, err)
+		}
 	}
 	return nil
+}
+
+// packets are those of a message.
+func packets(text []byte) [][]byte {
+	if len(text) <= maxPacket {
+		return [][]byte{text}
+	}
+	var all [][]byte
+	for part := range slices.Chunk(text, maxPacket-1) {
+		all = append(all, append([]byte{packetMore}, part...))
+	}
+	all[len(all)-1][0] = packetLast
+	return all
 }
 
 // Receive returns the next message, and io.EOF when the other end is gone. One
 // goroutine may call it.
 func (c *Control) Receive() (Message, error) {
 	var m Message
-	n, err := c.conn.Read(c.buf[:])
-	switch {
-	case errors.Is(err, unix.ECONNRESET) || err == nil && n == 0:
-		return m, io.EOF
-	case err != nil:
+	text, err := c.receive()
+	if err != nil {
 		return m, err
 	}
-	if err := json.Unmarshal(c.buf[:n], &m); err != nil {
-		return m, fmt.Errorf("message %.100q: %w", c.buf[:n], err)
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("message %.100q: %w", text, err)
 	}
 	return m, nil
+}
+
+// receive returns the text of the next message, until it is called again.
+func (c *Control) receive() ([]byte, error) {
+	for {
+		n, err := c.conn.Read(c.buf[:])
+		switch {
+		case errors.Is(err, unix.ECONNRESET) || err == nil && n == 0:
+			return nil, io.EOF
+		case err != nil:
+			return nil, err
+		}
+		packet := c.buf[:n]
+		if packet[0] != packetMore && packet[0] != packetLast {
+			return packet, nil
+		}
+		if len(c.rest)+n > maxMessage+maxPacket {
+			return nil, fmt.Errorf("a message of more than %d bytes", maxMessage)
+		}
+		c.rest = append(c.rest, packet[1:]...)
+		if packet[0] == packetLast {
+			text := c.rest
+			c.rest = nil
+			return text, nil
+		}
+	}
 }
 
 // Close closes this end.
