@@ -106,7 +106,8 @@ type StatusFile struct {
 	Sink func() Sink
 }
 
-// Command is something that an operator can ask for. It has Run or Begin.
+// Command is something that an operator can ask for. It has Run or Begin; with
+// both, Begin is for the word with arguments, the first of which has a "=" in it.
 type Command struct {
 	Help string // a line for people
 

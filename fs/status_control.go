@@ -59,10 +59,11 @@ func (t *statusTree) parseCommands(words []string, uid uint32) ([]func() error, 
 	var calls []func() error
 	for i, word := range words {
 		c, ok := t.fs.opts.Commands[word]
+		begins := c.Begin != nil && (c.Run == nil || len(words) > 1 && strings.Contains(words[1], "="))
 		switch {
-		case !ok || c.Begin != nil && i > 0:
+		case !ok || begins && i > 0:
 			return nil, fmt.Errorf("command %q: %w", word, syscall.EINVAL)
-		case c.Begin != nil:
+		case begins:
 			return []func() error{func() error {
 				t.fs.opts.Logger.Info("command", "word", word, "arguments", words[1:], "uid", uid)
 				return c.Begin(words[1:], uid)

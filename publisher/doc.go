@@ -40,6 +40,10 @@
 //     a change of the order. Proven by TestPublisher_Reconfigure.
 //   - P12: a message that the broker refuses is tried Options.MaxAttempts times.
 //     Proven by TestPublisher_GivesUp.
+//   - P13: a confirmed message enters the routes that follow in the batch that takes
+//     it out of its own, and what has failed for good enters that of Else; its age is
+//     judged again. Proven by TestPublisher_Then, TestPublisher_ThenExpired and
+//     TestPublisher_Else, and by TestRoute_HandOverCrash of package queue.
 //
 // What each answer of a broker leads to stands in policies, and nowhere else.
 //

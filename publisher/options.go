@@ -62,6 +62,12 @@ type Options struct {
 	TTL, RetryTTL time.Duration
 	DropExpired   bool
 
+	// Then gets each message once it is confirmed, and Else what has failed for
+	// good, instead of the dead letters. Both change places with the message in
+	// one batch, and keep the time at which it was stored. Default none.
+	Then []Follower
+	Else *Follower
+
 	// Returned says what becomes of messages for which no queue is bound.
 	// Default ReturnedCount.
 	Returned Returned
@@ -159,6 +165,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("messages that expire after %s and %s", o.TTL, o.RetryTTL)
 	case !slices.Contains([]Returned{ReturnedCount, ReturnedRetry, ReturnedDead}, o.Returned):
 		return fmt.Errorf("unknown policy %q for returned messages", o.Returned)
+	}
+	if err := o.validateFollowers(); err != nil {
+		return err
 	}
 	for _, pattern := range o.Allowed {
 		if _, err := path.Match(pattern, ""); err != nil {

@@ -102,6 +102,7 @@ func (s *scripted) Err() error {
 // rig is a publisher between a real queue and a scripted broker.
 type rig struct {
 	t      testing.TB
+	queue  *queue.Queue
 	route  *queue.Route
 	broker *broker
 	p      *Publisher
@@ -136,7 +137,7 @@ func newRigOn(t testing.TB, disk vfs.FS, b *broker, opts Options) *rig {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	r := &rig{t: t, route: route, broker: b, p: p, stop: stop, done: make(chan error, 1)}
+	r := &rig{t: t, queue: q, route: route, broker: b, p: p, stop: stop, done: make(chan error, 1)}
 	go func() { r.done <- p.Run(ctx) }()
 	t.Cleanup(func() {
 		r.halt()

@@ -124,11 +124,11 @@ func (p *Publisher) logPace() {
 // ack settles what is done. When the store was opened again meanwhile, some of
 // the leases have ended and the others have not.
 func (p *Publisher) ack(leases []*queue.Lease) error {
-	err := p.opts.Route.Ack(leases...)
+	err := p.finish(leases...)
 	if errors.Is(err, queue.ErrNotLeased) {
 		err = nil
 		for _, l := range leases {
-			err = errors.Join(err, p.unlessEnded(l, p.opts.Route.Ack(l)))
+			err = errors.Join(err, p.unlessEnded(l, p.finish(l)))
 		}
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *Publisher) apply(f flight, class Class, reason string) error {
 	case gone:
 		return p.opts.Route.Ack(f.lease)
 	case dead:
-		return p.opts.Route.DeadLetter(f.lease, reason)
+		return p.deadLetter(f.lease, reason)
 	case delayed:
 		until := p.lazyUntil(f.lease)
 		if pol.route == slows {

@@ -40,6 +40,7 @@ type Stats struct {
 	RefusedTotal    uint64 // delayed, as what they name is missing or not allowed
 	GivenUpTotal    uint64 // refused MaxAttempts times
 	ExpiredTotal    uint64 // too old: dead-lettered, or gone with DropExpired
+	FollowedTotal   uint64 // handed to a route that follows
 	RequeuedTotal   uint64 // sent again, since their session was lost
 	SessionsTotal   uint64 // sessions opened
 	ReconnectsTotal uint64 // of those, after a failure

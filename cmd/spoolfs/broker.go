@@ -12,29 +12,38 @@ import (
 	"spoolfs/publisher/amqp"
 )
 
-// publisherOptions are those of the route of the mount's root.
-func (d *daemon) publisherOptions(f *mountCommand, brokers *amqp.Brokers) publisher.Options {
+// publisherOptions are those of a route; all are the routes by their names.
+func (d *daemon) publisherOptions(l *liveRoute, all map[string]*liveRoute) publisher.Options {
+	f := l.flags
 	if f.TLSSkipVerify {
-		d.log.Warn("--tls-skip-verify: anybody may stand in the broker's place, and get its password")
+		d.log.Warn("--tls-skip-verify: anybody may stand in the broker's place, and get its password", "route", l.name)
 	}
-	return publisher.Options{
-		Route: d.route, Dial: d.dialer(f, brokers), Exchange: f.Exchange, Allowed: f.AllowExchange,
+	opts := publisher.Options{
+		Route: l.queue, Dial: d.dialer(l), Exchange: f.Exchange, Allowed: f.AllowExchange,
 		Split: f.ExchangeSplit, SplitCode: ingest.SplitCode,
 		TopicPrefix: f.TopicPrefix, Topic: f.Topic, Window: f.Window, Rate: f.Rate,
 		ConfirmTimeout: f.ConfirmTimeout, BlockedTimeout: f.BlockedTimeout,
 		Returned: publisher.Returned(f.Returned),
-		TTL:      f.TTL, RetryTTL: f.RetryTTL, DropExpired: f.Expired == "drop",
+		TTL:      f.TTL, RetryTTL: f.RetryTTL, DropExpired: f.dropsExpired(),
 		Logger: d.log,
 	}
+	for _, name := range f.Then {
+		opts.Then = append(opts.Then, all[name].follower())
+	}
+	if f.Else != "" {
+		last := all[f.Else].follower()
+		opts.Else = &last
+	}
+	return opts
 }
 
 // dialer is what opens a session with a broker.
-func (d *daemon) dialer(f *mountCommand, brokers *amqp.Brokers) func(context.Context) (publisher.Session, error) {
+func (d *daemon) dialer(l *liveRoute) func(context.Context) (publisher.Session, error) {
 	return func(ctx context.Context) (publisher.Session, error) {
-		if f.prints() {
-			return newStdoutSession(d.stdout, f.Window), nil
+		if l.flags.prints() {
+			return newStdoutSession(d.stdout, l.flags.Window), nil
 		}
-		return brokers.Dial(ctx)
+		return l.brokers.Dial(ctx)
 	}
 }
 

@@ -47,6 +47,9 @@ const stdoutBroker = "stdout:"
 // prints reports whether messages go to stdout.
 func (f *brokerFlags) prints() bool { return len(f.Broker) == 1 && f.Broker[0] == stdoutBroker }
 
+// dropsExpired reports whether messages that are too old are dropped.
+func (f *brokerFlags) dropsExpired() bool { return f.Expired == "drop" }
+
 // masked are the brokers without their passwords.
 func (f *brokerFlags) masked() string {
 	var all []string

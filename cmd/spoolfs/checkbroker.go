@@ -15,13 +15,25 @@ import (
 // checkBrokers connects to each broker as the daemon would, but makes no
 // exchange.
 func (c *checkCommand) checkBrokers(ctx context.Context) []finding {
-	if c.prints() {
+	found := checkBrokersOf(ctx, &c.routeFlags)
+	for _, r := range c.routes {
+		for _, f := range checkBrokersOf(ctx, &r.routeFlags) {
+			f.Text = "route " + r.name + ": " + f.Text
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// checkBrokersOf connects to the brokers of a route.
+func checkBrokersOf(ctx context.Context, flags *routeFlags) []finding {
+	if flags.prints() {
 		return []finding{skipped("broker", "messages are printed, not sent")}
 	}
 	var found []finding
-	for i, opts := range c.brokerOptions() {
+	for i, opts := range flags.brokerOptions() {
 		expiry, err := amqp.Probe(ctx, opts)
-		f := brokerFinding(maskURL(c.Broker[i]), strings.Join(opts.Exchanges, ", "), err)
+		f := brokerFinding(maskURL(flags.Broker[i]), strings.Join(opts.Exchanges, ", "), err)
 		f.Steps = stepsTo(opts.URL, err)
 		found = append(found, f)
 		found = append(found, expiryFindings(expiry)...)

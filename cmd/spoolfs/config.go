@@ -53,18 +53,25 @@ func (f configField) texts() []string {
 }
 
 // configLines writes what flags are set to as sorted lines of a key and its
-// value. Where a value is not the default a line of key.from says where it comes
-// from.
-func configLines(flags any, from origins) []byte {
-	var lines []string
-	for _, f := range configFields(flags) {
-		lines = append(lines, f.key+" "+strings.Join(f.texts(), " ")+"\n")
-		if origin := from[f.key]; origin != "" && origin != originDefault {
-			lines = append(lines, f.key+".from "+origin+"\n")
-		}
+// value, those of routes as routes.NAME.key. Where a value is not the default a line
+// of key.from says where it comes from.
+func configLines(flags any, from origins, routes ...*routeConfig) []byte {
+	lines := settingLines("", flags, from)
+	for _, r := range routes {
+		lines = append(lines, settingLines(routesKey+"."+r.name+".", r, r.origins)...)
 	}
 	slices.Sort(lines)
 	return []byte(strings.Join(lines, ""))
+}
+
+func settingLines(prefix string, flags any, from origins) (lines []string) {
+	for _, f := range configFields(flags) {
+		lines = append(lines, prefix+f.key+" "+strings.Join(f.texts(), " ")+"\n")
+		if origin := from[f.key]; origin != "" && origin != originDefault {
+			lines = append(lines, prefix+f.key+".from "+origin+"\n")
+		}
+	}
+	return lines
 }
 
 // flagName is the name of a flag as kong makes it of the field, with

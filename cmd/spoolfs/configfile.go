@@ -13,10 +13,11 @@ import (
 
 // setting is one line of a configuration file: a key and its value.
 type setting struct {
-	key  string
-	file string
-	line int
-	node *yaml.Node // the value
+	key   string
+	file  string
+	line  int
+	node  *yaml.Node // the value
+	short string     // of one of a route: the key without its path
 }
 
 // where is the place of the setting, as editors understand it.

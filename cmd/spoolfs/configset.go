@@ -26,6 +26,11 @@ type configSet struct {
 	files    []string // that were read
 	settings map[string]setting
 	all      []setting // also those that a later file replaces
+
+	// routes are the settings of routes, by their names and keys, and ofRoutes
+	// all of them.
+	routes   map[string]map[string]setting
+	ofRoutes []setting
 }
 
 var _ kong.Resolver = (*configSet)(nil)
@@ -38,7 +43,7 @@ func readConfig(path string, mustExist bool) (*configSet, error) {
 		return nil, err
 	}
 	slices.Sort(names)
-	set := &configSet{settings: map[string]setting{}}
+	set := &configSet{settings: map[string]setting{}, routes: map[string]map[string]setting{}}
 	var failed error
 	for i, name := range append([]string{path}, names...) {
 		settings, err := readConfigFile(name)
@@ -49,6 +54,9 @@ func readConfig(path string, mustExist bool) (*configSet, error) {
 		set.files = append(set.files, name)
 		for _, s := range settings {
 			set.settings[s.key] = s
+			if s.key == routesKey {
+				failed = errors.Join(failed, set.addRoutes(s))
+			}
 		}
 		set.all = append(set.all, settings...)
 	}
@@ -78,8 +86,7 @@ func (c *configSet) check(flags map[string]*kong.Flag) error {
 	for _, s := range c.all {
 		flag := flags[s.key]
 		switch {
-		case s.key == "routes":
-			err = errors.Join(err, s.wrong("this version has one route, the mount's root, whose settings stand at the top level: move them there"))
+		case s.key == routesKey: // see addRoutes
 		case s.key == mountpointKey:
 			if s.node.Kind != yaml.ScalarNode || s.node.Value == "" {
 				err = errors.Join(err, s.wrong("want a directory"))
@@ -90,12 +97,15 @@ func (c *configSet) check(flags map[string]*kong.Flag) error {
 			err = errors.Join(err, s.checkValue(flag))
 		}
 	}
+	for _, s := range c.ofRoutes {
+		err = errors.Join(err, s.checkOfRoute(flags))
+	}
 	return err
 }
 
 // unknown says so, and what may be meant.
 func (s setting) unknown(flags map[string]*kong.Flag) error {
-	keys := []string{mountpointKey, "routes"}
+	keys := []string{mountpointKey, routesKey}
 	for key := range flags {
 		keys = append(keys, key)
 	}
@@ -139,7 +149,7 @@ func (s setting) value() (any, error) {
 	list := []any{}
 	for _, n := range s.node.Content {
 		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-			return nil, setting{s.key, s.file, n.Line, n}.wrong("want a list of single values")
+			return nil, setting{key: s.key, file: s.file, line: n.Line, node: n}.wrong("want a list of single values")
 		}
 		list = append(list, n.Value)
 	}

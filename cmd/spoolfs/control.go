@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"net/url"
 	"os/user"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"spoolfs/fs"
 )
@@ -11,16 +15,19 @@ import (
 func (d *daemon) commands() map[string]fs.Command {
 	return map[string]fs.Command{
 		"pause": {
-			Help: "publishes nothing until resume or a restart; files are taken as before",
-			Run:  func() error { d.publisher.Pause(); return nil },
+			Help:  "[route=NAME]: publishes nothing until resume or a restart; files are taken as before",
+			Run:   func() error { return d.routes.each("", (*routeParts).pause) },
+			Begin: d.ofRoute((*routeParts).pause),
 		},
 		"resume": {
-			Help: "ends a pause and a drain",
-			Run:  d.resume,
+			Help:  "[route=NAME]: ends a pause and, of all routes, a drain",
+			Run:   d.resume,
+			Begin: d.ofRoute((*routeParts).resume),
 		},
 		"retry": {
-			Help: "tries the broker and what is delayed now, and not later",
-			Run:  d.retry,
+			Help:  "[route=NAME]: tries the broker and what is delayed now, and not later",
+			Run:   d.retry,
+			Begin: d.ofRoute(d.retryRoute),
 		},
 		"drain": {
 			Help: "takes no new files (EROFS) until resume or a restart, and publishes what there is",
@@ -38,24 +45,62 @@ func (d *daemon) commands() map[string]fs.Command {
 
 func (d *daemon) resume() error {
 	d.fs.Refuse(false)
-	d.publisher.Resume()
-	return nil
+	return d.routes.each("", (*routeParts).resume)
 }
 
-func (d *daemon) retry() error {
-	d.publisher.Retry()
-	d.hasten()
-	return nil
+func (p *routeParts) pause() { p.publisher.Pause() }
+
+func (p *routeParts) resume() { p.publisher.Resume() }
+
+func (d *daemon) retry() error { return d.routes.each("", d.retryRoute) }
+
+func (d *daemon) retryRoute(p *routeParts) {
+	p.publisher.Retry()
+	d.hastenRoute(p)
 }
 
-// hasten has what is delayed tried now. It returns at once: there may be a
-// million of them.
-func (d *daemon) hasten() {
+// hasten has what is delayed tried now.
+func (d *daemon) hasten() { _ = d.routes.each("", d.hastenRoute) } // there are always some
+
+// hastenRoute returns at once: there may be a million messages.
+func (d *daemon) hastenRoute(p *routeParts) {
 	d.background.Go(func() {
-		if err := d.route.Hasten(); err != nil {
-			d.log.Error("retry", "error", err)
+		if err := p.queue.Hasten(); err != nil {
+			d.log.Error("retry", "route", p.name(), "error", err)
 		}
 	})
+}
+
+// ofRoute is a command with the argument route=NAME.
+//
+// Errors: EINVAL, ENOENT if there is no such route.
+func (d *daemon) ofRoute(do func(*routeParts)) func(args []string, uid uint32) error {
+	return func(args []string, _ uint32) error {
+		escaped, ok := "", len(args) == 1
+		if ok {
+			escaped, ok = strings.CutPrefix(args[0], "route=")
+		}
+		name, err := url.QueryUnescape(escaped)
+		if !ok || err != nil || name == "" {
+			return fmt.Errorf("want route=NAME: %w", syscall.EINVAL)
+		}
+		return d.routes.each(name, do)
+	}
+}
+
+// each does something to the route of a name, or to all if that is empty.
+func (s *routeSet) each(name string, do func(*routeParts)) error {
+	found := false
+	for _, p := range s.list() {
+		if name == "" || name == p.name() {
+			found = true
+			do(p)
+		}
+	}
+	if !found {
+		return fmt.Errorf("route %q: %w", name, syscall.ENOENT)
+	}
+	return nil
 }
 
 // groupID finds a group by its name or number. An empty name is no group, 0.

@@ -1,9 +1,13 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
 
 // pauseCommand is "spoolfs pause".
-type pauseCommand struct{ target }
+type pauseCommand struct{ routeTarget }
 
 // Help is shown by kong.
 func (*pauseCommand) Help() string {
@@ -12,7 +16,7 @@ func (*pauseCommand) Help() string {
 Examples:
 
     spoolfs pause
-    spoolfs pause /run/spool
+    spoolfs pause --route=mirror /run/spool
 `
 }
 
@@ -22,11 +26,12 @@ func (c *pauseCommand) Run(env *environment) error {
 }
 
 // resumeCommand is "spoolfs resume".
-type resumeCommand struct{ target }
+type resumeCommand struct{ routeTarget }
 
 // Help is shown by kong.
 func (*resumeCommand) Help() string {
-	return `It also takes new files again after the word "drain" in .status/ctl.
+	return `Without --route it also takes new files again after the word "drain" in
+.status/ctl.
 
 Examples:
 
@@ -38,7 +43,7 @@ Examples:
 func (c *resumeCommand) Run(env *environment) error { return c.give(env, "resume", "publishes") }
 
 // retryCommand is "spoolfs retry".
-type retryCommand struct{ target }
+type retryCommand struct{ routeTarget }
 
 // Help is shown by kong.
 func (*retryCommand) Help() string {
@@ -57,16 +62,43 @@ func (c *retryCommand) Run(env *environment) error {
 	return c.give(env, "retry", "tries the broker, and what is delayed, now")
 }
 
+// routeTarget are the arguments of commands that may be for one route.
+type routeTarget struct {
+	Route  string `placeholder:"NAME" env:"-" help:"This route (all routes)."`
+	target `embed:""`
+}
+
 // give writes a word to ctl and says what that does.
-func (t *target) give(env *environment, word, effect string) error {
+func (t *routeTarget) give(env *environment, word, effect string) error {
 	c, err := t.open(env)
 	if err != nil {
 		return err
 	}
 	defer c.close()
+	where := c.mount.Mountpoint
+	if t.Route != "" {
+		if _, err := c.activeRoute(t.Route); err != nil {
+			return err
+		}
+		word += " route=" + url.QueryEscape(t.Route)
+		where += ", route " + t.Route
+	}
 	if err := c.command(word); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stdout, "%s: %s\n", c.mount.Mountpoint, effect)
+	fmt.Fprintf(env.stdout, "%s: %s\n", where, effect)
 	return nil
+}
+
+// activeRoute is what the daemon says of a route, which must be in its
+// configuration.
+func (c *client) activeRoute(name string) (routeStatus, error) {
+	s, err := c.status()
+	if err != nil {
+		return routeStatus{}, err
+	}
+	if !s.isActive(name) {
+		return routeStatus{}, withCode(exitUsage, fmt.Errorf("there is no route %q in the configuration; there are: %s", name, strings.Join(s.activeRoutes(), " ")))
+	}
+	return s.Routes[name], nil
 }

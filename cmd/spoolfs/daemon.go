@@ -14,8 +14,6 @@ import (
 	"spoolfs/fs"
 	"spoolfs/fs/keeper"
 	"spoolfs/fs/shm"
-	"spoolfs/publisher"
-	"spoolfs/publisher/amqp"
 	"spoolfs/queue"
 )
 
@@ -27,11 +25,10 @@ const defaultRoute = "default"
 
 // daemon is a mounted spool.
 type daemon struct {
-	flags  *mountCommand // of the start; config has what is in force
-	args   []string      // the command line, for a reload
-	live   atomic.Pointer[live]
-	level  *slog.LevelVar
-	format *liveFormat
+	flags *mountCommand // of the start; config has what is in force
+	args  []string      // the command line, for a reload
+	live  atomic.Pointer[mountCommand]
+	level *slog.LevelVar
 
 	// configError is what was wrong at the last reload.
 	configError atomic.Pointer[string]
@@ -53,26 +50,24 @@ type daemon struct {
 	// background is what commands have begun.
 	background sync.WaitGroup
 
-	queue     *queue.Queue
-	stages    []*queue.Stage // that the last run has left
-	route     *queue.Route
-	publisher *publisher.Publisher
-	fs        *fs.FS
-	sweeping  atomic.Pointer[sweep] // what empties the directory below the mount
+	queue    *queue.Queue
+	stages   []*queue.Stage // that the last run has left
+	routes   routeSet
+	route    *queue.Route // of the root
+	main     *routeParts  // of the root
+	fs       *fs.FS
+	sweeping atomic.Pointer[sweep] // what empties the directory below the mount
 }
 
 // newDaemon opens the store and makes the parts. Nothing is mounted or sent yet.
 func newDaemon(c *mountCommand, env *environment) (*daemon, error) {
 	d := &daemon{
-		flags: c, args: env.args, level: &slog.LevelVar{}, format: &liveFormat{}, stdout: env.stdout, started: time.Now(),
+		flags: c, args: env.args, level: &slog.LevelVar{}, stdout: env.stdout, started: time.Now(),
 		events: &events{}, limit: newLogLimit(), worker: env.worker, manager: env.manager,
 	}
-	d.live.Store(&live{c, amqp.NewBrokers(c.brokerOptions()...)})
+	d.live.Store(c)
 	setLevel(d.level, c.LogLevel)
 	d.log = newLogger(logOptions{d.level, c.LogFormat, isJournal(env.stderr, os.Getenv("JOURNAL_STREAM"))}, env.stderr, d.events, d.limit)
-	if err := d.format.set(&c.routeFlags); err != nil {
-		return nil, withCode(exitConfig, err)
-	}
 	if warning, err := c.checkStorePlace(); err != nil {
 		return nil, c.origins.placed(err)
 	} else if warning != "" {
@@ -149,17 +144,19 @@ func inUse(store string, err error) error {
 }
 
 func (d *daemon) makeParts() (err error) {
-	d.publisher, err = publisher.New(d.publisherOptions(d.flags, d.live.Load().brokers))
-	if err != nil {
+	if err = d.setRoutes(d.flags); err != nil {
 		return err
 	}
+	d.main = d.routes.list()[0]
+	d.warnOfRemoved()
 	opts := d.fsOptions(d.flags)
-	opts.Memory, opts.Route, opts.Format, opts.Logger = d.memory(), d.route, d.format, d.log
+	opts.Memory, opts.Route, opts.Format, opts.Logger = d.memory(), d.route, d.main.format, d.log
 	if opts.Store, err = storeID(d.flags.Store); err != nil {
 		d.log.Warn("whether the mount belongs to this store is not checked", "error", err)
 		err = nil
 	}
-	opts.Host, opts.UserName, opts.Provenance = hostName(), d.format.userName, d.flags.Provenance
+	opts.Host, opts.UserName, opts.Provenance = hostName(), d.main.format.userName, d.flags.Provenance
+	opts.Routes = d.fsRoutes()
 	opts.Status, opts.Commands = d.statusFiles(), d.commands()
 	d.fs, err = fs.New(opts)
 	return err
@@ -178,7 +175,7 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	defer unwatch()
 	d.hasten() // the configuration may allow now what it did not
-	go func() { published <- d.publisher.Run(publishing) }()
+	go func() { published <- d.routes.run(publishing) }()
 	sweep, err := d.newSweep()
 	if err != nil {
 		stopPublishing()
@@ -218,7 +215,7 @@ func (d *daemon) run(ctx context.Context) error {
 	select {
 	case err = <-published:
 	case <-time.After(stopLimit):
-		d.publisher.Abort()
+		d.routes.abort()
 		err = errors.Join(<-published, withCode(exitTemporary, errors.New("the broker holds up the stop: ended without it; what was not confirmed is in the store")))
 	}
 	if left, e := d.queue.Stats(); e == nil {
@@ -294,15 +291,8 @@ func (d *daemon) drain() {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for ; time.Now().Before(deadline); <-ticker.C {
-		stats, err := d.queue.Stats()
-		if err != nil || stats.Ready+stats.Leased == 0 && !(d.flags.StopEmpty && stats.Delayed > 0) {
+		if d.routes.areDone(d.flags.StopEmpty) {
 			return
-		}
-		switch d.publisher.Stats().State {
-		case publisher.Waiting, publisher.Blocked:
-			if !d.flags.StopEmpty {
-				return // the broker takes nothing, and the store keeps it
-			}
 		}
 	}
 }

@@ -11,15 +11,13 @@ import (
 // effectiveConfig is the configuration as a file that would make it, passwords
 // apart, with the origin of each value as a comment.
 func effectiveConfig(c *mountCommand) ([]byte, error) {
-	root := &yaml.Node{Kind: yaml.MappingNode}
-	for _, f := range configFields(c) {
-		if f.field.Tag.Get("config") == "-" {
-			continue
+	root := effectiveNode(c, c.origins)
+	if len(c.routes) > 0 {
+		routes := &yaml.Node{Kind: yaml.MappingNode}
+		for _, r := range c.routes {
+			routes.Content = append(routes.Content, scalar(r.name, true), effectiveNode(r, r.origins))
 		}
-		key := &yaml.Node{Kind: yaml.ScalarNode, Value: f.key}
-		value := f.yaml()
-		value.LineComment = c.origins[f.key]
-		root.Content = append(root.Content, key, value)
+		root.Content = append(root.Content, scalar(routesKey, false), routes)
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# What is in force, each value with where it comes from; passwords are not shown.\n")
@@ -29,6 +27,20 @@ func effectiveConfig(c *mountCommand) ([]byte, error) {
 	encoder := yaml.NewEncoder(&b)
 	err := encoder.Encode(root)
 	return b.Bytes(), err
+}
+
+// effectiveNode are the settings of flags.
+func effectiveNode(flags any, from origins) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for _, f := range configFields(flags) {
+		if f.field.Tag.Get("config") == "-" || f.key == "was" && f.value.IsZero() {
+			continue
+		}
+		value := f.yaml()
+		value.LineComment = from[f.key]
+		node.Content = append(node.Content, scalar(f.key, false), value)
+	}
+	return node
 }
 
 // yaml is the value as a file would have it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"spoolfs/publisher"
@@ -53,7 +54,13 @@ func healthOf(s status, seen observed, now time.Time) health {
 	h.judgeStore(s.Queue)
 	h.judgeIntake(s.FS, seen)
 	h.judgeBroker(s.Publisher)
-	h.judgeLeftovers(s, now)
+	h.judgeLeftovers(s)
+	h.judgeCertificates(s.Publisher, now)
+	for _, route := range s.routeNames()[1:] {
+		if s.isActive(route) {
+			h.judgeRoute(s.of(route), route, seen, now)
+		}
+	}
 	if s.ConfigError != "" {
 		h.add(levelWarning, "config", "the last reload has failed, and the configuration before it is in force: "+s.ConfigError,
 			"correct it, see what \"spoolfs check\" says, and send SIGHUP again")
@@ -61,7 +68,14 @@ func healthOf(s status, seen observed, now time.Time) health {
 	return h
 }
 
+// add adds a problem. One that is there is told with both texts.
 func (h *health) add(l level, code, text, advice string) {
+	for i := range h.Problems {
+		if p := &h.Problems[i]; p.Code == code && p.Level == l {
+			p.Text += "; " + text
+			return
+		}
+	}
 	p := problem{Code: code, Level: l, Text: text, Advice: advice}
 	if l != levelCritical {
 		h.Problems = append(h.Problems, p)
@@ -90,11 +104,30 @@ func (h *health) judgeProgress(s status, seen observed) {
 		h.add(levelCritical, "store-silent", "the disk of the store has not answered for "+age(seen.storeSilent.Seconds()),
 			"see the kernel's log for the disk; writers get EIO after --store-timeout")
 	}
-	if seen.stalled {
-		h.Live = false
-		h.add(levelCritical, "stalled", fmt.Sprintf("%s is there and has confirmed nothing for %s, while %d messages wait",
-			s.Publisher.Broker, age(s.Publisher.StalledSeconds), s.Queue.Ready+s.Queue.Leased),
-			"see whether the broker, or the node of its queue, hangs; if it is well restart the daemon")
+	if slices.Contains(seen.stalled, defaultRoute) {
+		h.judgeStalled(s.of(defaultRoute))
+	}
+}
+
+func (h *health) judgeStalled(s status) {
+	h.Live = false
+	h.add(levelCritical, "stalled", fmt.Sprintf("%s is there and has confirmed nothing for %s, while %d messages wait",
+		s.Publisher.Broker, age(s.Publisher.StalledSeconds), s.Queue.Ready+s.Queue.Leased),
+		"see whether the broker, or the node of its queue, hangs; if it is well restart the daemon")
+}
+
+// judgeRoute judges a route besides that of the root. Each problem is there once,
+// with the names of the routes that have it.
+func (h *health) judgeRoute(s status, route string, seen observed, now time.Time) {
+	of := health{Live: true}
+	of.judgeBroker(s.Publisher)
+	of.judgeCertificates(s.Publisher, now)
+	if slices.Contains(seen.stalled, route) {
+		of.judgeStalled(s)
+	}
+	h.Live = h.Live && of.Live
+	for _, p := range of.Problems {
+		h.add(p.Level, p.Code, "route "+route+": "+p.Text, p.Advice)
 	}
 }
 
@@ -148,15 +181,25 @@ func (h *health) judgeBroker(p publisherStatus) {
 }
 
 // judgeLeftovers is about what waits for somebody's hand.
-func (h *health) judgeLeftovers(s status, now time.Time) {
+func (h *health) judgeLeftovers(s status) {
 	if n := s.Queue.Dead; n > 0 {
 		h.add(levelWarning, "dead-letters", fmt.Sprintf("messages that are set aside: %d", n),
 			"see the reasons in .status/routes/*/dead; redrive or purge them")
 	}
+	for _, name := range s.routeNames() {
+		if r := s.Routes[name]; r.State == routeRemoved {
+			h.add(levelWarning, "route-removed", fmt.Sprintf("route %s is not in the configuration, and holds messages: %d", name, r.Queue.all()),
+				"put it back, name it in \"was\" of the route that takes its place, or drain or purge it")
+		}
+	}
+}
+
+// judgeCertificates is about those of a connection.
+func (h *health) judgeCertificates(p publisherStatus, now time.Time) {
 	for _, c := range []struct {
 		whose string
 		ends  int64
-	}{{"the broker's", s.Publisher.TLSServerExpires}, {"our", s.Publisher.TLSClientExpires}} {
+	}{{"the broker's", p.TLSServerExpires}, {"our", p.TLSClientExpires}} {
 		if left := time.Unix(c.ends, 0).Sub(now); c.ends != 0 && left < certificateNotice {
 			h.add(levelWarning, "certificate", fmt.Sprintf("%s certificate ends %s", c.whose, time.Unix(c.ends, 0).UTC().Format(time.RFC3339)),
 				"replace it; it is read anew at the next connect")

@@ -48,10 +48,10 @@ func TestHealth(t *testing.T) {
 		{"stopping", observed{phase: phaseStopping}, func(s *status) { s.FS.Draining = true }, "true false warning stopping"},
 		{"dead letters", well, func(s *status) { s.Queue.Dead = 1 }, "true true warning dead-letters"},
 		{"certificate", well, func(s *status) { s.Publisher.TLSServerExpires, s.Publisher.TLSClientExpires = soon, later }, "true true warning certificate"},
-		{"stalled", observed{phase: phaseServing, stalled: true}, nil, "false true critical stalled"},
+		{"stalled", observed{phase: phaseServing, stalled: []string{defaultRoute}}, nil, "false true critical stalled"},
 		{"mount", observed{phase: phaseServing, mountSilent: time.Minute}, nil, "false false critical mount-silent"},
 		{"store", observed{phase: phaseServing, storeSilent: time.Minute}, nil, "false false critical store-silent"},
-		{"the worst first", observed{phase: phaseServing, stalled: true}, func(s *status) {
+		{"the worst first", observed{phase: phaseServing, stalled: []string{defaultRoute}}, func(s *status) {
 			s.Queue.Dead, s.Queue.Refusal, s.Publisher.State = 1, refusedDisk, "paused"
 		}, "false false critical stalled disk-full paused dead-letters"},
 	} {

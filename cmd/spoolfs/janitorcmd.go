@@ -78,7 +78,7 @@ func (c *janitorCommand) await(ctx context.Context, d *daemon, js *janitors, p *
 		if !c.Once || !js.areDone() {
 			return false
 		}
-		s, err := d.queue.Stats()
+		s, err := d.routes.stats()
 		return err == nil && unsent(s) == 0
 	})
 	if err == nil && !done && errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -52,7 +52,7 @@ func (d *daemon) newJanitors(dirs []string, f janitorFlags) (*janitors, error) {
 		}
 		j, err := janitor.New(janitor.Options{
 			Open: janitor.OpenPath(dir), Name: dir, ID: id,
-			Route: d.route, Format: d.format, Host: hostName(), UserName: d.format.userName, Provenance: d.flags.Provenance,
+			Route: d.route, Format: d.main.format, Host: hostName(), UserName: d.main.format.userName, Provenance: d.flags.Provenance,
 			FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
 			Age: f.JanitorAge, ClaimTimeout: f.ClaimTimeout, Logger: d.log,
 		})

@@ -9,7 +9,7 @@ import (
 // observed is what a judge knows beyond the present status.
 type observed struct {
 	phase       phase
-	stalled     bool          // a broker that is there takes nothing
+	stalled     []string      // routes whose broker is there and takes nothing
 	mountSilent time.Duration // since the mount was asked and should have answered; 0 if it has
 	storeSilent time.Duration // the same of the store
 }

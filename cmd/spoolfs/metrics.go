@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"runtime"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -46,11 +47,7 @@ func newMetrics(measure func() status) *metrics {
 		operations: desc("fuse_ops_duration_seconds", "How long requests on the mount took.", "op"),
 	}
 	for _, n := range numbers {
-		labels := prometheus.Labels{}
-		for _, l := range n.labels {
-			labels[l[0]] = l[1]
-		}
-		m.numbers = append(m.numbers, prometheus.NewDesc("spoolfs_"+n.name, n.help, nil, labels))
+		m.numbers = append(m.numbers, n.desc())
 	}
 	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -68,26 +65,44 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	s := m.measure()
 	ch <- prometheus.MustNewConstMetric(m.info, prometheus.GaugeValue, 1, s.Version, runtime.Version())
 	for i, n := range numbers {
-		ch <- prometheus.MustNewConstMetric(m.numbers[i], n.kind, n.of(&s))
+		if !n.isOfRoute() {
+			ch <- prometheus.MustNewConstMetric(m.numbers[i], n.kind, n.of(&s))
+		}
+	}
+	for _, route := range s.routeNames() {
+		m.collectRoute(ch, s.of(route), route)
 	}
 	for reason, count := range s.FS.RefusedRequests {
 		ch <- prometheus.MustNewConstMetric(m.refused, prometheus.CounterValue, float64(count), reason)
 	}
-	for f, count := range s.details.failures {
-		ch <- prometheus.MustNewConstMetric(m.failures, prometheus.CounterValue, float64(count),
-			defaultRoute, f.Class.String(), string(f.Cause))
-	}
-	for _, state := range states {
-		ch <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, oneIf(string(state) == s.Publisher.State), defaultRoute, string(state))
-	}
 	for _, p := range s.Health.Problems {
 		ch <- prometheus.MustNewConstMetric(m.problem, prometheus.GaugeValue, 1, p.Code, string(p.Level))
 	}
-	ch <- histogram(m.confirms, s.details.confirms, defaultRoute)
 	ch <- histogram(m.syncs, s.details.syncs)
 	for op, d := range s.details.operations {
 		ch <- histogram(m.operations, d, op)
 	}
+}
+
+// collectRoute collects what is of a route; s is the status as it is for that. Of one
+// that only the store knows there are the messages.
+func (m *metrics) collectRoute(ch chan<- prometheus.Metric, s status, route string) {
+	for i, n := range numbers {
+		if n.isOfRoute() && (s.isActive(route) || strings.HasPrefix(n.name, "queue_")) {
+			ch <- prometheus.MustNewConstMetric(m.numbers[i], n.kind, n.of(&s), route)
+		}
+	}
+	if !s.isActive(route) {
+		return
+	}
+	details := s.details.routes[route]
+	for f, count := range details.failures {
+		ch <- prometheus.MustNewConstMetric(m.failures, prometheus.CounterValue, float64(count), route, f.Class.String(), string(f.Cause))
+	}
+	for _, state := range states {
+		ch <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, oneIf(string(state) == s.Publisher.State), route, string(state))
+	}
+	ch <- histogram(m.confirms, details.confirms, route)
 }
 
 func histogram(desc *prometheus.Desc, d queue.DurationStats, labels ...string) prometheus.Metric {

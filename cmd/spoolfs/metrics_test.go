@@ -74,8 +74,10 @@ func TestMetrics_Form(t *testing.T) {
 	s.FS.RefusedRequests = map[string]uint64{"disk-full": 7}
 	s.Health.Problems = []problem{{Code: "disk-full", Level: levelCritical}}
 	s.details = details{
-		syncs: d.Stats(), confirms: d.Stats(), operations: map[string]queue.DurationStats{"flush": d.Stats()},
-		failures: map[publisher.Failure]uint64{{Class: publisher.Lazy, Cause: publisher.ExchangeMissing}: 3},
+		syncs: d.Stats(), operations: map[string]queue.DurationStats{"flush": d.Stats()},
+		routes: map[string]routeDetails{defaultRoute: {
+			confirms: d.Stats(), failures: map[publisher.Failure]uint64{{Class: publisher.Lazy, Cause: publisher.ExchangeMissing}: 3},
+		}},
 	}
 	text := newMetrics(func() status { return s }).text()
 	problems, err := promlint.New(bytes.NewReader(text)).Lint()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -17,11 +18,13 @@ type monitor struct {
 	mount   *probe       // nil while nobody asks for it
 	store   *probe
 
-	mu    sync.Mutex // guards what follows
-	judge judge
-	phase phase
-	began time.Time // of the look that has not ended yet; zero when there is none
-	last  status
+	limit time.Duration // of the judges
+
+	mu     sync.Mutex        // guards what follows
+	judges map[string]*judge // by route
+	phase  phase
+	began  time.Time // of the look that has not ended yet; zero when there is none
+	last   status
 }
 
 // lookEvery is how often a monitor looks.
@@ -33,7 +36,7 @@ const probeLimit = 20 * time.Second
 
 // newMonitor makes a monitor of what measure returns.
 func newMonitor(measure func() status, stalledAfter time.Duration, summary *summaries) *monitor {
-	return &monitor{measure: measure, summary: summary, judge: judge{limit: stalledAfter}}
+	return &monitor{measure: measure, summary: summary, limit: stalledAfter, judges: map[string]*judge{}}
 }
 
 // run looks until ctx ends. It does not look at the end: the store may be closed.
@@ -64,7 +67,7 @@ func (m *monitor) look(ctx context.Context) {
 	s := m.measure() // waits for the disk, at worst
 	m.mu.Lock()
 	m.began = time.Time{}
-	m.judge.observe(now, s)
+	m.observeLocked(now, s)
 	m.mu.Unlock()
 	s = m.judged(s)
 	m.mu.Lock()
@@ -78,6 +81,20 @@ func (m *monitor) look(ctx context.Context) {
 	if m.tell != nil {
 		m.tell(s)
 	}
+}
+
+// observeLocked has each route judged.
+func (m *monitor) observeLocked(now time.Time, s status) {
+	for name := range s.Routes {
+		if !s.isActive(name) {
+			continue
+		}
+		if m.judges[name] == nil {
+			m.judges[name] = &judge{limit: m.limit}
+		}
+		m.judges[name].observe(now, s.of(name))
+	}
+	maps.DeleteFunc(m.judges, func(name string, _ *judge) bool { return !s.isActive(name) })
 }
 
 // operationsOf counts what the mount has answered.
@@ -94,7 +111,14 @@ func (m *monitor) judged(s status) status {
 	now := time.Now()
 	m.mu.Lock()
 	seen := m.seenLocked(now)
-	s.Publisher.StalledSeconds = seconds(m.judge.stalled)
+	s.Routes = maps.Clone(s.Routes) // others have it, too
+	for name, j := range m.judges {
+		if r, there := s.Routes[name]; there {
+			r.Publisher.StalledSeconds = seconds(j.stalled)
+			s.Routes[name] = r
+		}
+	}
+	s.Publisher.StalledSeconds = s.Routes[defaultRoute].Publisher.StalledSeconds
 	m.mu.Unlock()
 	s.Health = healthOf(s, seen, now)
 	return s
@@ -102,8 +126,13 @@ func (m *monitor) judged(s status) status {
 
 func (m *monitor) seenLocked(now time.Time) observed {
 	seen := observed{
-		phase: m.phase, stalled: m.judge.isStalled(),
+		phase:       m.phase,
 		mountSilent: m.mount.silent(now), storeSilent: m.store.silent(now),
+	}
+	for name, j := range m.judges {
+		if j.isStalled() {
+			seen.stalled = append(seen.stalled, name)
+		}
 	}
 	if took := now.Sub(m.began); !m.began.IsZero() && took > probeLimit {
 		seen.storeSilent = max(seen.storeSilent, took)

@@ -94,6 +94,9 @@ func (c *mountCommand) checkValues() error {
 	if err := errors.Join(c.routeFlags.check(), c.keeperFlags.check()); err != nil {
 		return err
 	}
+	if err := c.checkRoutes(&c.routeFlags); err != nil {
+		return err
+	}
 	if err := c.observeFlags.check(); err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"spoolfs/publisher"
@@ -26,12 +29,36 @@ var states = []publisher.State{
 	publisher.Blocked, publisher.Waiting, publisher.Paused,
 }
 
-var ofRoute = [2]string{"route", defaultRoute}
+// ofRoute is the label of what there is for each route.
+var ofRoute = [2]string{"route"}
 
 // inState are the labels of a count of messages.
 func inState(state string) [][2]string { return [][2]string{ofRoute, {"state", state}} }
 
 var route = [][2]string{ofRoute}
+
+// isOfRoute reports whether there is one for each route.
+func (n *number) isOfRoute() bool { return slices.Contains(n.labels, ofRoute) }
+
+// counts reports whether it says that something has happened.
+func (n *number) counts() bool {
+	return n.kind == counter || strings.HasPrefix(n.name, "queue_messages")
+}
+
+// desc describes the metric. What there is for each route has that as its only
+// label that is not constant.
+func (n *number) desc() *prometheus.Desc {
+	var variable []string
+	labels := prometheus.Labels{}
+	for _, l := range n.labels {
+		if l == ofRoute {
+			variable = []string{l[0]}
+		} else {
+			labels[l[0]] = l[1]
+		}
+	}
+	return prometheus.NewDesc("spoolfs_"+n.name, n.help, variable, labels)
+}
 
 const queueHelp = "Messages in the store, by state: ready, leased (on their way), delayed, dead, or staged (closed, but open elsewhere)."
 
@@ -65,6 +92,7 @@ var numbers = []number{
 	{"returned_total", route, counter, "Messages for which no queue was bound.", func(s *status) float64 { return float64(s.Publisher.ReturnedTotal) }},
 	{"nacked_total", route, counter, "Messages that the broker rejected, to be tried again.", func(s *status) float64 { return float64(s.Publisher.RejectedTotal) }},
 	{"invalid_total", route, counter, "Messages set aside, as the broker cannot take them.", func(s *status) float64 { return float64(s.Publisher.InvalidTotal) }},
+	{"followed_total", route, counter, "Messages that were handed to routes that follow.", func(s *status) float64 { return float64(s.Publisher.FollowedTotal) }},
 	{"requeued_total", route, counter, "Messages sent again, as their connection was lost.", func(s *status) float64 { return float64(s.Publisher.RequeuedTotal) }},
 	{"refused_messages_total", route, counter, "Messages delayed, as the exchange that they name is missing or not allowed.", func(s *status) float64 { return float64(s.Publisher.RefusedTotal) }},
 	{"expired_total", route, counter, "Messages that got too old.", func(s *status) float64 { return float64(s.Publisher.ExpiredTotal) }},
@@ -78,8 +106,8 @@ var numbers = []number{
 	{"paused_seconds", route, gauge, "That publishing still pauses because of a refusal.", func(s *status) float64 { return s.Publisher.PausedSeconds }},
 	{"next_attempt_seconds", route, gauge, "Until the next attempt to connect.", func(s *status) float64 { return s.Publisher.NextAttemptSeconds }},
 	{"last_error_age_seconds", route, gauge, "Since the last error; 0 if there was none.", func(s *status) float64 { return s.Publisher.LastErrorSeconds }},
-	{"tls_certificate_expiry_timestamp_seconds", [][2]string{{"certificate", "broker"}}, gauge, tlsHelp, func(s *status) float64 { return float64(s.Publisher.TLSServerExpires) }},
-	{"tls_certificate_expiry_timestamp_seconds", [][2]string{{"certificate", "client"}}, gauge, tlsHelp, func(s *status) float64 { return float64(s.Publisher.TLSClientExpires) }},
+	{"tls_certificate_expiry_timestamp_seconds", [][2]string{ofRoute, {"certificate", "broker"}}, gauge, tlsHelp, func(s *status) float64 { return float64(s.Publisher.TLSServerExpires) }},
+	{"tls_certificate_expiry_timestamp_seconds", [][2]string{ofRoute, {"certificate", "client"}}, gauge, tlsHelp, func(s *status) float64 { return float64(s.Publisher.TLSClientExpires) }},
 
 	{"open_files", nil, gauge, "Files that are open for writing.", func(s *status) float64 { return float64(s.FS.OpenFiles) }},
 	{"held_files", nil, gauge, "Files that wait for their rename.", func(s *status) float64 { return float64(s.FS.HeldFiles) }},

@@ -24,6 +24,7 @@ type configured struct {
 
 	files   *configSet
 	origins origins
+	routes  []*routeConfig // besides that of the root, sorted by name
 }
 
 // BeforeResolve is called by kong when the command line is read and its values
@@ -87,6 +88,9 @@ func (c *configured) fillInStore(store *string) {
 // environment, nor in a file: the mountpoint, which is no flag, and the store.
 func (c *mountCommand) AfterApply(ctx *kong.Context) error {
 	c.note(ctx)
+	if err := c.makeRoutes(&c.routeFlags, configKeys(ctx.Model.Node)); err != nil {
+		return err
+	}
 	c.origins[mountpointKey] = originArgument
 	s, inFile := c.files.settings[mountpointKey]
 	switch _, inEnvironment := os.LookupEnv(mountpointEnv); {

@@ -62,9 +62,9 @@ func inOutage(t *testing.T, dial func(context.Context) (publisher.Session, error
 			t.Fatal(err)
 		}
 		o.d = d
-		opts := d.publisherOptions(d.flags, d.live.Load().brokers)
+		opts := d.publisherOptions(d.main.live.Load(), nil)
 		opts.Dial = dial
-		if d.publisher, err = publisher.New(opts); err != nil {
+		if d.main.publisher, err = publisher.New(opts); err != nil {
 			t.Fatal(err)
 		}
 		unwatch, err := d.watch()
@@ -74,7 +74,7 @@ func inOutage(t *testing.T, dial func(context.Context) (publisher.Session, error
 		d.monitor.enter(phaseServing)
 		ctx, cancel := context.WithCancel(t.Context())
 		published := make(chan error, 1)
-		go func() { published <- d.publisher.Run(ctx) }()
+		go func() { published <- d.main.publisher.Run(ctx) }()
 		test(o)
 		cancel()
 		if err := <-published; err != nil {
@@ -201,13 +201,13 @@ func TestLog_Outage(t *testing.T) {
 		if n := during["summary"]; n < minutes-1 || n > minutes+1 {
 			t.Errorf("%d summaries in %d minutes", n, minutes)
 		}
-		if failures := o.d.publisher.Stats().FailuresTotal; failures < 20 {
+		if failures := o.d.main.publisher.Stats().FailuresTotal; failures < 20 {
 			t.Errorf("only %d attempts", failures)
 		}
 		back.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := o.d.publisher.Stats().ConfirmedTotal; got != uint64(minutes*60*rate) {
+		if got := o.d.main.publisher.Stats().ConfirmedTotal; got != uint64(minutes*60*rate) {
 			t.Errorf("%d messages went out", got)
 		}
 		if n := o.kinds()["publishing again"]; n != 1 {
@@ -235,7 +235,7 @@ func TestLog_Flapping(t *testing.T) {
 		synctest.Wait()
 		kinds := o.kinds()
 		t.Logf("%d lines: %v", o.lines(), kinds)
-		if sessions := o.d.publisher.Stats().SessionsTotal; sessions < 100 {
+		if sessions := o.d.main.publisher.Stats().SessionsTotal; sessions < 100 {
 			t.Errorf("only %d sessions", sessions)
 		}
 		for _, kind := range []string{"cannot publish", "publishing again"} {

@@ -11,18 +11,11 @@ import (
 
 	"spoolfs/fs"
 	"spoolfs/fs/keeper"
-	"spoolfs/publisher/amqp"
 )
-
-// live is the configuration that is in force, and what was made of it.
-type live struct {
-	flags   *mountCommand
-	brokers *amqp.Brokers
-}
 
 // config is the configuration that is in force. d.flags is that of the start,
 // which is good for what cannot change.
-func (d *daemon) config() *mountCommand { return d.live.Load().flags }
+func (d *daemon) config() *mountCommand { return d.live.Load() }
 
 // reloadOnHangup reloads the configuration at each SIGHUP, until the function
 // that it returns is called.
@@ -97,16 +90,16 @@ func (d *daemon) adopt(next *mountCommand) error {
 	if fixed := keepFixed(d.config(), next); len(fixed) > 0 {
 		d.log.Warn("reload: some settings that have changed need a restart, and stay as they are", "settings", strings.Join(fixed, " "))
 	}
-	if err := d.format.set(&next.routeFlags); err != nil {
+	if err := d.setRoutes(next); err != nil {
 		return err
 	}
-	brokers := amqp.NewBrokers(next.brokerOptions()...)
-	if err := d.publisher.Reconfigure(d.publisherOptions(next, brokers)); err != nil {
-		return err
-	}
-	d.live.Store(&live{next, brokers})
+	d.live.Store(next)
 	d.queue.SetLimits(next.limits())
 	d.fs.Tune(d.fsOptions(next))
+	if err := d.fs.SetRoutes(d.fsRoutes()); err != nil {
+		return err
+	}
+	d.warnOfRemoved()
 	setLevel(d.level, next.LogLevel)
 	// A corrected configuration applies to the backlog.
 	return d.retry()
@@ -116,14 +109,31 @@ func (d *daemon) adopt(next *mountCommand) error {
 // returns the keys of what would have changed. What belongs to another format
 // stays with it.
 func keepFixed(now, next *mountCommand) []string {
-	var fixed []string
-	old, can := configFields(now), reloadable(next.Format != now.Format)
+	fixed := keepSettings(now, next, reloadable(next.Format != now.Format), now.origins, next.origins)
+	for _, r := range next.routes {
+		was := now.route(r.name)
+		if was == nil {
+			was = now.route(r.Was)
+		}
+		if was == nil {
+			continue // a new one has what it says
+		}
+		for _, key := range keepSettings(was, r, reloadable(r.Format != was.Format), was.origins, r.origins) {
+			fixed = append(fixed, routesKey+"."+r.name+"."+key)
+		}
+	}
+	return fixed
+}
+
+// keepSettings sets back settings of the same kind of flags.
+func keepSettings(now, next any, can map[string]bool, from, to origins) (fixed []string) {
+	old := configFields(now)
 	for i, f := range configFields(next) {
 		if f.field.Tag.Get("config") == "-" || can[f.key] || reflect.DeepEqual(f.value.Interface(), old[i].value.Interface()) {
 			continue
 		}
 		f.value.Set(old[i].value)
-		next.origins[f.key] = now.origins[f.key]
+		to[f.key] = from[f.key]
 		fixed = append(fixed, f.key)
 	}
 	return fixed
@@ -132,7 +142,7 @@ func keepFixed(now, next *mountCommand) []string {
 // reloadable are the keys of what can change while the daemon runs.
 func reloadable(otherFormat bool) map[string]bool {
 	can := map[string]bool{}
-	for _, f := range configFields(&routeFlags{}) {
+	for _, f := range configFields(&routeConfig{}) {
 		can[f.key] = true
 	}
 	for _, f := range configFields(&mountCommand{}) {

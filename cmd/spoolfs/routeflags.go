@@ -16,6 +16,7 @@ import (
 type routeFlags struct {
 	brokerFlags `embed:""`
 	formatFlags `embed:""`
+	followFlags `embed:""`
 
 	FileLimit    units.Base2Bytes `default:"64MiB" placeholder:"SIZE" help:"Size of a file, as far as it is not committed in instalments yet (${default})."`
 	MessageLimit units.Base2Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of a message; a longer line is set aside (${default})."`

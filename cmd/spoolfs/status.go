@@ -21,21 +21,23 @@ type status struct {
 	UptimeSeconds float64 `json:"uptime_seconds"`
 	ConfigError   string  `json:"config_error"` // of the last reload; the configuration before it is in force
 
-	Queue     queueStatus     `json:"queue"`
-	Publisher publisherStatus `json:"publisher"`
+	Queue     queueStatus     `json:"queue"`     // of all routes
+	Publisher publisherStatus `json:"publisher"` // of the root's route
 	FS        fsStatus        `json:"fs"`
 	Janitor   janitorStatus   `json:"janitor"`
 	Keeper    keeperStatus    `json:"keeper"`
 	Health    health          `json:"health"`
+
+	Routes map[string]routeStatus `json:"routes"`
 
 	details details // what the metrics have besides
 }
 
 // details are of the same moment as the status.
 type details struct {
-	syncs, confirms queue.DurationStats
-	failures        map[publisher.Failure]uint64
-	operations      map[string]queue.DurationStats // of the mount, by name
+	syncs      queue.DurationStats
+	routes     map[string]routeDetails
+	operations map[string]queue.DurationStats // of the mount, by name
 }
 
 // queueStatus counts messages; ready, leased, delayed, dead and staged are
@@ -79,6 +81,7 @@ type publisherStatus struct {
 	RejectedTotal      uint64  `json:"rejected_total"`
 	InvalidTotal       uint64  `json:"invalid_total"`
 	RequeuedTotal      uint64  `json:"requeued_total"`
+	FollowedTotal      uint64  `json:"followed_total"` // handed to routes that follow
 	SessionsTotal      uint64  `json:"sessions_total"`
 	ReconnectsTotal    uint64  `json:"reconnects_total"` // sessions after a failure
 	RefusedTotal       uint64  `json:"refused_total"`    // what they name is missing or not allowed
@@ -135,7 +138,7 @@ func (d *daemon) statusFiles() []fs.StatusFile {
 		{Name: "keeper", Content: keyValues(func(s status) any { return s.Keeper })},
 		d.importFile(),
 		d.exportFile(),
-		{Name: "config", Private: true, Content: func() []byte { return configLines(d.config(), d.config().origins) }},
+		{Name: "config", Private: true, Content: func() []byte { return configLines(d.config(), d.config().origins, d.config().routes...) }},
 		// What the log says of files names them.
 		{Name: "jobs", Private: true, Content: d.jobs.text},
 		{Name: "events", Private: true, Content: d.events.text},
@@ -167,7 +170,7 @@ func (d *daemon) measure() status {
 	}
 	s.details.operations = d.fs.Operations()
 	d.measureQueue(&s)
-	d.measurePublisher(&s)
+	d.measureRoutes(&s)
 	return s
 }
 
@@ -206,12 +209,13 @@ func refusalCode(err error) string {
 	return refusedFault
 }
 
-func (d *daemon) measurePublisher(to *status) {
-	s, c := d.publisher.Stats(), d.config()
+// measure measures the publisher of a route.
+func (r *routeParts) measure() (publisherStatus, routeDetails) {
+	s, l := r.publisher.Stats(), r.live.Load()
 	p := publisherStatus{
-		State: string(s.State), Broker: c.masked(), Exchange: c.Exchange,
+		State: string(s.State), Broker: l.flags.masked(), Exchange: l.flags.Exchange,
 		InFlight: s.InFlight, ConfirmedTotal: s.ConfirmedTotal, ReturnedTotal: s.ReturnedTotal,
-		RejectedTotal: s.RejectedTotal, InvalidTotal: s.InvalidTotal, RequeuedTotal: s.RequeuedTotal,
+		RejectedTotal: s.RejectedTotal, InvalidTotal: s.InvalidTotal, RequeuedTotal: s.RequeuedTotal, FollowedTotal: s.FollowedTotal,
 		SessionsTotal: s.SessionsTotal, LastError: s.LastError,
 		RefusedTotal: s.RefusedTotal, ExpiredTotal: s.ExpiredTotal, FailuresTotal: s.FailuresTotal,
 		Window: s.Window, PausedSeconds: max(0, seconds(time.Until(s.PausedUntil))),
@@ -221,7 +225,7 @@ func (d *daemon) measurePublisher(to *status) {
 	if !s.AwaySince.IsZero() {
 		p.AwaySeconds = seconds(time.Since(s.AwaySince))
 	}
-	link := d.live.Load().brokers.Stats()
+	link := l.brokers.Stats()
 	p.ConnectedTo = link.Address
 	p.TLSServerExpires, p.TLSClientExpires = timestamp(link.Expiry.Server), timestamp(link.Expiry.Client)
 	if !s.LastErrorTime.IsZero() {
@@ -230,7 +234,7 @@ func (d *daemon) measurePublisher(to *status) {
 	if !s.NextAttempt.IsZero() {
 		p.NextAttemptSeconds = max(0, seconds(time.Until(s.NextAttempt)))
 	}
-	to.Publisher, to.details.confirms, to.details.failures = p, s.ConfirmDuration, s.Failures
+	return p, routeDetails{s.ConfirmDuration, s.Failures}
 }
 
 // timestamp is a time as Unix seconds; 0 if there is none.
@@ -293,6 +297,7 @@ func (s status) summary() string {
 			line("what to do", "%s", p.LastAdvice)
 		}
 	}
+	s.routeLines(line)
 	line("published", "%d confirmed, %d in flight, %d sent again, %d rejected", p.ConfirmedTotal, p.InFlight, p.RequeuedTotal, p.RejectedTotal)
 	line("files", "%d ingested with %d messages, %d open, %d held%s", f.IngestedFilesTotal, f.IngestedMessagesTotal, f.OpenFiles, f.HeldFiles, draining(f))
 	return b.String()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 )
 
@@ -17,22 +16,32 @@ type summaries struct {
 	next     time.Time
 	before   status // at the last line
 	problems map[string]bool
-	address  string // of the broker, as logged
+	address  map[string]string // of the broker of each route, as logged
 }
 
 // observe takes the status of a moment.
 func (u *summaries) observe(now time.Time, s status) {
 	u.logProblems(s.Health.Problems)
-	if to := s.Publisher.ConnectedTo; to != u.address {
-		u.address = to
-		u.log.Info("connected", "route", defaultRoute, "broker", to)
-	}
+	u.logAddresses(s)
 	if u.next.IsZero() {
 		u.next = now.Add(u.every)
 	}
 	if u.every > 0 && !now.Before(u.next) {
 		u.next = now.Add(u.every)
 		u.write(s)
+	}
+}
+
+// logAddresses logs to which brokers routes have connected.
+func (u *summaries) logAddresses(s status) {
+	if u.address == nil {
+		u.address = map[string]string{}
+	}
+	for _, route := range s.routeNames() {
+		if to := s.Routes[route].Publisher.ConnectedTo; to != u.address[route] {
+			u.address[route] = to
+			u.log.Info("connected", "route", route, "broker", to)
+		}
 	}
 }
 
@@ -81,8 +90,15 @@ func (u *summaries) write(s status) {
 	if !happened(&u.before, &s) {
 		return
 	}
-	q, p, f, was := s.Queue, s.Publisher, s.FS, u.before
+	f, was := s.FS, u.before
 	u.before = s
+	for _, route := range s.routeNames()[1:] {
+		if before := was.of(route); s.isActive(route) && happenedIn(&before, &s, route) {
+			u.writeRoute(before, s.of(route), route)
+		}
+	}
+	was, s = was.of(defaultRoute), s.of(defaultRoute)
+	q, p := s.Queue, s.Publisher
 	u.log.Info("summary", "route", defaultRoute,
 		"ingested", f.IngestedMessagesTotal-was.FS.IngestedMessagesTotal,
 		"published", p.ConfirmedTotal-was.Publisher.ConfirmedTotal,
@@ -98,11 +114,38 @@ func (u *summaries) write(s status) {
 		"not_logged_total", u.dropped())
 }
 
-// happened reports whether a count differs.
-func happened(a, b *status) bool {
+// writeRoute sums up what is of a route besides that of the root; the statuses are
+// as they are for it.
+func (u *summaries) writeRoute(was, s status, route string) {
+	q, p := s.Queue, s.Publisher
+	u.log.Info("summary", "route", route,
+		"published", p.ConfirmedTotal-was.Publisher.ConfirmedTotal, "failures", p.FailuresTotal-was.Publisher.FailuresTotal,
+		"state", p.State, "ready", q.Ready, "leased", q.Leased, "delayed", q.Delayed, "dead", q.Dead, "staged", q.Staged,
+		"partial", q.Partial, "bytes", q.Bytes, "oldest_ready_seconds", q.OldestReadySeconds, "in_flight", p.InFlight,
+		"confirmed_total", p.ConfirmedTotal, "rejected_total", p.RejectedTotal, "invalid_total", p.InvalidTotal,
+		"requeued_total", p.RequeuedTotal, "failures_total", p.FailuresTotal)
+}
+
+// happenedIn reports whether a count of a route differs.
+func happenedIn(before, now *status, route string) bool {
+	s := now.of(route)
 	for _, n := range numbers {
-		counts := n.kind == counter || strings.HasPrefix(n.name, "queue_messages")
-		if counts && n.of(a) != n.of(b) {
+		if n.isOfRoute() && n.counts() && n.of(before) != n.of(&s) {
+			return true
+		}
+	}
+	return false
+}
+
+// happened reports whether a count differs, in any route.
+func happened(a, b *status) bool {
+	for _, route := range b.routeNames()[1:] {
+		if before := a.of(route); happenedIn(&before, b, route) {
+			return true
+		}
+	}
+	for _, n := range numbers {
+		if n.counts() && n.of(a) != n.of(b) {
 			return true
 		}
 	}

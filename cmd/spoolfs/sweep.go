@@ -66,7 +66,7 @@ func (s *sweep) open() error {
 	}
 	s.janitor, err = janitor.New(janitor.Options{
 		Open: s.bare.Open, Name: "below " + mountpoint, Bare: true, ID: id,
-		Route: d.route, Format: d.format, Host: hostName(), UserName: d.format.userName, Provenance: d.flags.Provenance,
+		Route: d.route, Format: d.main.format, Host: hostName(), UserName: d.main.format.userName, Provenance: d.flags.Provenance,
 		FileLimit: int64(d.flags.FileLimit), MessageLimit: int64(d.flags.MessageLimit), HeldFor: d.flags.HeldFor,
 		Age: sweepAge, Interval: sweepInterval, Logger: d.log,
 	})

@@ -34,6 +34,9 @@ type storeFlags struct {
 // AfterApply is called by kong when all values are set.
 func (f *storeFlags) AfterApply(ctx *kong.Context) error {
 	f.note(ctx)
+	if err := f.makeRoutes(&f.routeFlags, configKeys(ctx.Model.Node)); err != nil {
+		return err
+	}
 	f.fillInStore(&f.Store)
 	return nil
 }
@@ -45,6 +48,9 @@ func (f *storeFlags) check() error {
 	}
 	if !(f.UserShare > 0 && f.UserShare <= 1) { // nor NaN
 		return f.origins.placed(badSetting("user_share", "want more than 0 and at most 1, not %g", f.UserShare))
+	}
+	if err := f.checkRoutes(&f.routeFlags); err != nil {
+		return err
 	}
 	return f.checkStore()
 }
@@ -105,7 +111,7 @@ func (d *daemon) startPublishing() *publishing {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &publishing{d, cancel, make(chan error, 1)}
 	d.hasten()
-	go func() { p.ended <- d.publisher.Run(ctx) }()
+	go func() { p.ended <- d.routes.run(ctx) }()
 	return p
 }
 
@@ -116,7 +122,7 @@ func (p *publishing) stop() error {
 	case err := <-p.ended:
 		return err
 	case <-time.After(stopLimit):
-		p.daemon.publisher.Abort()
+		p.daemon.routes.abort()
 		return errors.Join(<-p.ended, withCode(exitTemporary, errors.New("the broker holds up the stop: ended without it; what was not confirmed is in the store")))
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,6 +11,7 @@ import (
 type waitCommand struct {
 	Empty   bool          `required:"" env:"-" help:"Wait until nothing is staged, ready, on its way or delayed. Dead letters do not count."`
 	Timeout time.Duration `env:"-" placeholder:"DURATION" help:"How long at most (no limit)."`
+	Route   string        `placeholder:"NAME" env:"-" help:"Wait for what is in this route (all routes)."`
 	JSON    bool          `name:"json" env:"-" help:"Print what is left at the end as JSON."`
 	target
 }
@@ -74,7 +76,10 @@ func (c *waitCommand) wait(cl *client) (waited, error) {
 	for {
 		s, err := cl.status()
 		if err == nil {
-			q := s.Queue
+			q, err := c.queueIn(s)
+			if err != nil {
+				return left, err
+			}
 			left = waited{q.Staged+q.Ready+q.Leased+q.Delayed == 0, q.Staged, q.Ready, q.Leased, q.Delayed, q.Dead}
 			answered, silent = time.Now(), nil
 		} else if silent == nil {
@@ -94,6 +99,17 @@ func (c *waitCommand) wait(cl *client) (waited, error) {
 			return left, withCode(exitTemporary, errors.New("interrupted"))
 		}
 	}
+}
+
+// queueIn is the queue that is waited for.
+func (c *waitCommand) queueIn(s status) (queueStatus, error) {
+	if c.Route == "" {
+		return s.Queue, nil
+	}
+	if _, there := s.Routes[c.Route]; !there {
+		return queueStatus{}, withCode(exitUsage, fmt.Errorf("there is no route %q; there are: %s", c.Route, strings.Join(s.routeNames(), " ")))
+	}
+	return s.of(c.Route).Queue, nil
 }
 
 func (c *waitCommand) timedOut(left waited, silent error) error {

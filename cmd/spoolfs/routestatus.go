@@ -1,0 +1,134 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"spoolfs/publisher"
+	"spoolfs/queue"
+)
+
+// routeStatus is a route in status.json.
+type routeStatus struct {
+	State     string          `json:"state"`     // active or removed
+	Directory string          `json:"directory"` // in the root of the mount; empty for the root
+	Queue     routeQueue      `json:"queue"`
+	Publisher publisherStatus `json:"publisher"` // zero for one that is removed
+}
+
+// The states of a route.
+const (
+	routeActive  = "active"
+	routeRemoved = "removed" // it is in the store alone, and nothing of it is published
+)
+
+// routeQueue counts the messages of a route, as queueStatus those of all.
+type routeQueue struct {
+	Ready              uint64  `json:"ready"`
+	Leased             uint64  `json:"leased"`
+	Delayed            uint64  `json:"delayed"`
+	Dead               uint64  `json:"dead"`
+	Partial            uint64  `json:"partial"` // files, not messages
+	Staged             uint64  `json:"staged"`
+	Bytes              uint64  `json:"bytes"`
+	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
+}
+
+func routeQueueOf(s queue.Stats) routeQueue {
+	q := routeQueue{
+		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
+	}
+	if !s.Oldest.IsZero() {
+		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
+	}
+	return q
+}
+
+// all is how many messages there are.
+func (q routeQueue) all() uint64 {
+	return q.Ready + q.Leased + q.Delayed + q.Dead + q.Partial + q.Staged
+}
+
+// routeDetails are what the metrics have of a route besides.
+type routeDetails struct {
+	confirms queue.DurationStats
+	failures map[publisher.Failure]uint64
+}
+
+// measureRoutes measures all routes, and those that have been taken out of the
+// configuration and still hold something.
+func (d *daemon) measureRoutes(to *status) {
+	to.Routes, to.details.routes = map[string]routeStatus{}, map[string]routeDetails{}
+	for _, p := range d.routes.list() {
+		l := p.live.Load()
+		s := routeStatus{State: routeActive, Directory: l.dir, Queue: d.measureStored(p.queue)}
+		s.Publisher, to.details.routes[l.name] = p.measure()
+		to.Routes[l.name] = s
+	}
+	for _, q := range d.removed() {
+		to.Routes[q.Name()] = routeStatus{State: routeRemoved, Queue: d.measureStored(q)}
+	}
+	to.Publisher = to.Routes[defaultRoute].Publisher
+}
+
+func (d *daemon) measureStored(q *queue.Route) routeQueue {
+	s, err := q.Stats()
+	if err != nil {
+		d.log.Error("stats", "route", q.Name(), "error", err)
+	}
+	return routeQueueOf(s)
+}
+
+// of is the status as it is for one route: with its queue and its publisher. An older
+// daemon has told of no routes, and has one.
+func (s status) of(route string) status {
+	r, there := s.Routes[route]
+	if !there && route == defaultRoute {
+		return s
+	}
+	q := r.Queue
+	s.Queue.Ready, s.Queue.Leased, s.Queue.Delayed, s.Queue.Dead = q.Ready, q.Leased, q.Delayed, q.Dead
+	s.Queue.Partial, s.Queue.Staged, s.Queue.Bytes, s.Queue.OldestReadySeconds = q.Partial, q.Staged, q.Bytes, q.OldestReadySeconds
+	s.Publisher = r.Publisher
+	return s
+}
+
+// routeNames are the names of the routes, that of the root first.
+func (s status) routeNames() []string {
+	names := []string{defaultRoute}
+	for _, name := range slices.Sorted(maps.Keys(s.Routes)) {
+		if name != defaultRoute {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isActive reports whether something is done for a route.
+func (s status) isActive(route string) bool {
+	r, there := s.Routes[route]
+	return r.State == routeActive || !there && route == defaultRoute
+}
+
+// activeRoutes are the names of those in the configuration.
+func (s status) activeRoutes() (names []string) {
+	for _, name := range s.routeNames() {
+		if s.isActive(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// routeLines are the routes besides that of the root, for people.
+func (s status) routeLines(line func(label, format string, args ...any)) {
+	for _, name := range s.routeNames()[1:] {
+		r := s.Routes[name]
+		state := r.State
+		if r.State == routeActive {
+			state = r.Publisher.State + next(r.Publisher) + ", " + r.Publisher.Broker + " exchange " + r.Publisher.Exchange
+		}
+		line("route", "%s: %d ready, %d leased, %d delayed, %d dead; %s", name, r.Queue.Ready, r.Queue.Leased, r.Queue.Delayed, r.Queue.Dead, state)
+	}
+}

@@ -1,0 +1,105 @@
+package publisher
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"spoolfs/queue"
+)
+
+// Follower is a route that follows another one, with its limits of age, which are
+// judged at the hand-over: see the same fields of Options.
+type Follower struct {
+	Route         *queue.Route
+	TTL, RetryTTL time.Duration
+	DropExpired   bool
+}
+
+func (f *Follower) validate(after *queue.Route) error {
+	if f.Route == nil || f.Route == after {
+		return errors.New("a publisher needs another route to follow its own")
+	}
+	return nil
+}
+
+func (o *Options) validateFollowers() error {
+	var err error
+	for i := range o.Then {
+		err = errors.Join(err, o.Then[i].validate(o.Route))
+	}
+	if o.Else != nil {
+		err = errors.Join(err, o.Else.validate(o.Route))
+	}
+	return err
+}
+
+// finish ends the leases of messages that the broker has confirmed, and hands them
+// to the routes of Then, all or nothing.
+func (p *Publisher) finish(leases ...*queue.Lease) error {
+	if len(p.opts.Then) == 0 {
+		return p.opts.Route.Ack(leases...)
+	}
+	now := time.Now()
+	all := make([]queue.Handover, len(leases))
+	for i, l := range leases {
+		all[i] = queue.Handover{Lease: l, Follow: p.follow(*l.Message, now, p.opts.Then...)}
+	}
+	return p.handOver(all...)
+}
+
+// deadLetter ends the lease of a message that has failed for good: it goes on in the
+// route of Else, with the reason and this route in headers, or is a dead letter if
+// there is none.
+func (p *Publisher) deadLetter(l *queue.Lease, reason string) error {
+	if p.opts.Else == nil {
+		return p.opts.Route.DeadLetter(l, reason)
+	}
+	m := *l.Message
+	m.Headers = append(append([]queue.Header(nil), m.Headers...),
+		queue.Header{Name: routeHeader, Value: p.opts.Route.Name()},
+		queue.Header{Name: reasonHeader, Value: headerText(reason)})
+	return p.handOver(queue.Handover{Lease: l, Follow: p.follow(m, time.Now(), *p.opts.Else)})
+}
+
+// The headers of a message that has failed.
+const (
+	routeHeader  = "x-spool-failed-route"
+	reasonHeader = "x-spool-failed-reason"
+)
+
+// headerText is a text that any broker takes as the value of a header.
+func headerText(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxShortString)], "")
+}
+
+func (p *Publisher) handOver(all ...queue.Handover) error {
+	if err := p.opts.Route.HandOver(all...); err != nil {
+		return err
+	}
+	n := 0
+	for _, h := range all {
+		n += len(h.Follow)
+	}
+	p.update(func(s *Stats) { s.FollowedTotal += uint64(n) })
+	return nil
+}
+
+// follow is what becomes of a message in the routes that follow: what is too old
+// for one is a dead letter of it, or gone and counted.
+func (p *Publisher) follow(m queue.Message, now time.Time, to ...Follower) []queue.Follow {
+	m.Attempts, m.Reason = 0, ""
+	follow := make([]queue.Follow, 0, len(to))
+	for _, f := range to {
+		next := m
+		next.Reason = (&Options{TTL: f.TTL, RetryTTL: f.RetryTTL}).expired(&m, now)
+		if next.Reason != "" {
+			p.update(func(s *Stats) { s.ExpiredTotal++ })
+			if f.DropExpired {
+				continue
+			}
+		}
+		follow = append(follow, queue.Follow{Route: f.Route, Message: next})
+	}
+	return follow
+}

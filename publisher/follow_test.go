@@ -1,0 +1,149 @@
+package publisher
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"spoolfs/queue"
+)
+
+// next makes routes of the queue.
+func (r *rig) next(names ...string) []*queue.Route {
+	r.t.Helper()
+	var all []*queue.Route
+	for _, name := range names {
+		route, err := r.queue.Route(name)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		all = append(all, route)
+	}
+	return all
+}
+
+// follow has routes follow that of the rig from now on.
+func (r *rig) follow(set func(*Options)) {
+	r.t.Helper()
+	opts := r.p.opts
+	set(&opts)
+	if err := r.p.Reconfigure(opts); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// idsIn are the messages that wait in a route.
+func idsIn(t *testing.T, r *queue.Route) (ids []queue.ID) {
+	t.Helper()
+	for m, err := range r.Pending() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// TestPublisher_Then proves P13: what is confirmed goes on in each route that
+// follows, in its order, and with an ID that tells whose it is.
+func TestPublisher_Then(t *testing.T) {
+	b := &broker{}
+	r := newRig(t, b, Options{})
+	to := r.next("mirror", "announce")
+	r.follow(func(o *Options) { o.Then = []Follower{{Route: to[0]}, {Route: to[1]}} })
+	ids := r.append(300)
+	r.untilEmpty()
+	if got := b.ids(); got != fmt.Sprint(ids) {
+		t.Errorf("published %s", got)
+	}
+	for _, route := range to {
+		want := make([]queue.ID, len(ids))
+		for i, id := range ids {
+			want[i] = id + "/" + queue.ID(route.Name())
+		}
+		if got := idsIn(t, route); !slices.Equal(got, want) {
+			t.Errorf("%s got %d messages, %q …", route.Name(), len(got), got[:min(3, len(got))])
+		}
+	}
+	if s := r.p.Stats(); s.FollowedTotal != 600 || s.ConfirmedTotal != 300 {
+		t.Errorf("stats are %+v", s)
+	}
+}
+
+// TestPublisher_ThenExpired: the age of a message is judged again when it enters a
+// route that follows, by the limits of that; it counts from when it was stored first.
+func TestPublisher_ThenExpired(t *testing.T) {
+	r := newRig(t, &broker{}, Options{})
+	to := r.next("dead", "drop", "young")
+	r.follow(func(o *Options) {
+		o.Then = []Follower{{Route: to[0], TTL: time.Hour}, {Route: to[1], RetryTTL: time.Hour, DropExpired: true}, {Route: to[2], TTL: 3 * time.Hour}}
+	})
+	m := queue.Message{ID: queue.NewFileID().MessageID(1), Line: 1, Ingested: time.Now().Add(-2 * time.Hour)}
+	if err := r.route.Append([]queue.Message{m}); err != nil {
+		t.Fatal(err)
+	}
+	r.untilEmpty()
+	for m, err := range to[0].Dead() {
+		if err != nil || !strings.HasPrefix(m.Reason, "expired: ") {
+			t.Errorf("dead letter %+v, %v", m, err)
+		}
+	}
+	for i, want := range []queue.Stats{{Dead: 1}, {}, {Ready: 1}} {
+		s, err := to[i].Stats()
+		if err != nil || s.Ready != want.Ready || s.Dead != want.Dead {
+			t.Errorf("%s has %+v, %v, want %+v", to[i].Name(), s, err, want)
+		}
+	}
+	if s := r.p.Stats(); s.ExpiredTotal != 2 || s.FollowedTotal != 2 || s.ConfirmedTotal != 1 {
+		t.Errorf("stats are %+v", s)
+	}
+}
+
+// TestPublisher_Else: what has failed for good goes on in the route for that, with
+// the reason, and leaves no dead letter; and only that.
+func TestPublisher_Else(t *testing.T) {
+	b := &broker{}
+	b.on = func(s *scripted, p Publication) error {
+		if strings.HasSuffix(string(p.Message.ID), "-2") {
+			return &InvalidError{Reason: "bad: " + strings.Repeat("x", 300)}
+		}
+		s.say(Verdict{Tag: p.Tag, Outcome: Confirmed})
+		return nil
+	}
+	r := newRig(t, b, Options{})
+	to := r.next("alerts")
+	r.follow(func(o *Options) { o.Else = &Follower{Route: to[0]} })
+	ids := r.append(3)
+	r.untilEmpty()
+	for m, err := range to[0].Pending() {
+		if err != nil || m.ID != ids[1]+"/alerts" || m.Attempts != 0 || len(m.Headers) != 2 ||
+			m.Headers[0] != (queue.Header{Name: "x-spool-failed-route", Value: "default"}) ||
+			!strings.HasPrefix(m.Headers[1].Value, "bad: xxx") || len(m.Headers[1].Value) > maxShortString {
+			t.Errorf("follows: %+v, %v", m, err)
+		}
+	}
+	if s, err := to[0].Stats(); err != nil || s.Ready != 1 {
+		t.Errorf("the alerts are %+v, %v", s, err)
+	}
+	if s, err := r.route.Stats(); err != nil || s.Dead != 0 {
+		t.Errorf("left in the route: %+v, %v", s, err)
+	}
+}
+
+// TestOptions_Followers: a route does not follow itself, and each has a queue.
+func TestOptions_Followers(t *testing.T) {
+	r := newRig(t, &broker{}, Options{})
+	for what, set := range map[string]func(*Options){
+		"itself":  func(o *Options) { o.Then = []Follower{{Route: r.route}} },
+		"no then": func(o *Options) { o.Then = []Follower{{}} },
+		"no else": func(o *Options) { o.Else = &Follower{} },
+	} {
+		opts := r.p.opts
+		set(&opts)
+		if err := r.p.Reconfigure(opts); err == nil || !strings.Contains(err.Error(), "another route") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
