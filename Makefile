@@ -14,6 +14,7 @@ CHECKS ?= 2000
 # How long "make bench-go" measures each benchmark.
 BENCHTIME ?= 2s
 
+<<<<<<< HEAD
 # What "make bench" runs: BENCH=short takes minutes, BENCH=full hours. SCENARIO
 # names some of close, end, process, outage, with commas between.
 BENCH ?= short
@@ -21,6 +22,10 @@ SCENARIO ?=
 
 # These start RabbitMQ or measure times: one after the other, and last.
 SLOW := ./publisher/amqp ./integration/...
+=======
+# These start RabbitMQ, measure times or build packages: one after the other, and last.
+SLOW := ./publisher/amqp ./integration/... ./cmd/spoolfs/package
+>>>>>>> ee423ad (package: deb, rpm and units; an upgrade takes over what is mounted)
 
 # The revision goes into the program where git can read it, which it refuses
 # for another user's clone.
@@ -41,6 +46,10 @@ test: deps lint unit slow ## run all tests and checks, as CI does
 .PHONY: build
 build: ## build bin/spoolfs
 	$(GO) build -trimpath -buildvcs=$(BUILDVCS) -o bin/spoolfs ./cmd/spoolfs
+
+.PHONY: packages
+packages: ## build bin/spoolfs_*.deb and bin/spoolfs-*.rpm, the same byte for byte for each build of a commit
+	@cmd/spoolfs/package/build bin
 
 .PHONY: deps
 deps: ## install what building and testing need, through apt (as root)
@@ -68,6 +77,7 @@ chaos: deps ## crash the store and kill the daemon far more often than the tests
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run=TestLog -v ./cmd/spoolfs
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Reproducible -v ./cmd/spoolfs/package
 
 .PHONY: bench
 bench: deps ## compare with floors and alternatives, into bin/bench (as root; BENCH=short|full, SCENARIO=close,end,process,outage)

@@ -21,6 +21,7 @@ var arrows = map[string][]string{
 	"spoolfs/publisher":            {"spoolfs/queue"},
 	"spoolfs/publisher/amqp":       {"spoolfs/publisher", "spoolfs/queue"},
 	"spoolfs/cmd/spoolfs":          {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
+	"spoolfs/cmd/spoolfs/package":  {}, // no code, but tests
 	"spoolfs/integration/rabbit":   {},
 	"spoolfs/integration/demo":     {"spoolfs/integration/rabbit"},
 	"spoolfs/integration/bench":    {"spoolfs/integration/rabbit"},

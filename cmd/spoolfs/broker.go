@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -115,8 +116,11 @@ func (f *brokerFlags) credentials(u *url.URL) func() (amqp.Credentials, error) {
 	return nil // guest, as in any AMQP client
 }
 
+// existing is a path if there is a file with something in it: where systemd has no
+// credential to load, its unit gives an empty one.
 func existing(path string) string {
-	if _, err := os.Stat(path); err != nil {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(string(text)) == "" {
 		return ""
 	}
 	return path

@@ -85,6 +85,7 @@ func TestCredentials(t *testing.T) {
 	conf := write("conf", "amqp://u:from-conf@h\n")
 	systemd := filepath.Dir(write("systemd/password", "from systemd"))
 	confOnly := filepath.Dir(write("systemd2/credentials.conf", "amqp://u:from-conf@h/\n"))
+	none := filepath.Dir(write("systemd3/password", "\n")) // as the unit makes it
 	for _, c := range []struct {
 		flags brokerFlags
 		env   string
@@ -97,6 +98,8 @@ func TestCredentials(t *testing.T) {
 		{brokerFlags{Credentials: conf}, "", "amqp://h", "u from-conf"},
 		{brokerFlags{}, systemd, "amqp://u@h", "u from systemd"},
 		{brokerFlags{}, confOnly, "amqp://u@h", "u from-conf"},
+		{brokerFlags{}, none, "amqp://u@h", "error"},
+		{brokerFlags{}, none, "amqp://h", ""},
 		{brokerFlags{}, "", "amqp://u@h", "error"},
 		{brokerFlags{}, "", "amqp://h", ""},
 		{brokerFlags{PasswordFile: filepath.Join(dir, "missing")}, "", "amqp://u@h", "error"},

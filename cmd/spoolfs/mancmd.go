@@ -44,7 +44,7 @@ func manPages() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string]string{"spoolfs.8": overviewPage(parser.Model), "spoolfs.yaml.5": configPage(parser.Model.Node)}
+	pages := map[string]string{"spoolfs.8": overviewPage(parser.Model), "spoolfs.yaml.5": configPage(parser.Model.Node), "mount.fuse.spoolfs.8": helperPage()}
 	for _, command := range parser.Model.Children {
 		if !command.Hidden {
 			pages["spoolfs-"+command.Name+"."+section(command)] = commandPage(command)

@@ -17,6 +17,8 @@ import (
 type unmountCommand struct {
 	Timeout time.Duration `default:"1m" env:"-" placeholder:"DURATION" help:"How long the daemon may take for it (${default})."`
 	Force   bool          `env:"-" help:"Take the mount away without asking the daemon, for one that hangs. What is open then fails; what was closed is safe."`
+	All     bool          `env:"-" help:"All spools that run this program: before it is removed."`
+	Service string        `env:"-" hidden:"" placeholder:"UNIT" help:"Of the service that systemd stops."`
 	target
 }
 
@@ -36,11 +38,21 @@ Examples:
 
 // Run is called by kong.
 func (c *unmountCommand) Run(env *environment) error {
+	switch {
+	case c.Service != "":
+		return c.stopService(env)
+	case c.All:
+		return c.each(env, "unmount", func(cl *client) error { return c.unmount(env, cl) })
+	}
 	cl, err := c.open(env)
 	if err != nil {
 		return err
 	}
 	defer cl.close()
+	return c.unmount(env, cl)
+}
+
+func (c *unmountCommand) unmount(env *environment, cl *client) (err error) {
 	if c.Force {
 		err = cl.takeAway(true)
 	} else if err = cl.command("unmount"); errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED) {

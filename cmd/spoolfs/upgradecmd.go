@@ -12,6 +12,7 @@ import (
 // upgradeCommand is "spoolfs upgrade".
 type upgradeCommand struct {
 	Timeout time.Duration `default:"2m" env:"-" placeholder:"DURATION" help:"How long the new version may take to serve (${default})."`
+	All     bool          `env:"-" help:"All spools that run this program: after it was replaced."`
 	target
 }
 
@@ -25,18 +26,26 @@ configuration or what the running one has in hand, the old one goes on.
 Examples:
 
     install -m 755 spoolfs.new /usr/bin/spoolfs && spoolfs upgrade /run/spool
+    spoolfs upgrade --all     # as packages do
 `
 }
 
 // Run is called by kong.
 func (c *upgradeCommand) Run(env *environment) error {
-	ctx, cancel := context.WithTimeout(env.ctx, c.Timeout)
-	defer cancel()
+	if c.All {
+		return c.each(env, "upgrade", func(cl *client) error { return c.upgrade(env, cl) })
+	}
 	cl, err := c.open(env)
 	if err != nil {
 		return err
 	}
 	defer cl.close()
+	return c.upgrade(env, cl)
+}
+
+func (c *upgradeCommand) upgrade(env *environment, cl *client) error {
+	ctx, cancel := context.WithTimeout(env.ctx, c.Timeout)
+	defer cancel()
 	before, err := cl.status()
 	if err != nil {
 		return err

@@ -75,6 +75,11 @@ func ownStore(store, name string, c *syscall.Credential) error {
 	if err != nil {
 		return withCode(exitIO, err)
 	}
+	if len(entries) == 0 { // as systemd makes it
+		if err := os.Chown(store, int(c.Uid), int(c.Gid)); err != nil {
+			return withCode(exitCannot, fmt.Errorf("make the store: %w", err))
+		}
+	}
 	paths := []string{store}
 	for _, e := range entries {
 		paths = append(paths, filepath.Join(store, e.Name()))
