@@ -148,3 +148,38 @@ func TestKeeper_OtherStore(t *testing.T) {
 		checkTexts(t, stores[i], s.stored().pending, want)
 	}
 }
+
+// TestKeeper_UpgradeOtherStore: an upgrade with a configuration that names another
+// store by now is refused, and the old version goes on with the one it has.
+func TestKeeper_UpgradeOtherStore(t *testing.T) {
+	s, _ := newKept(t, plainBinary)
+	config := filepath.Join(t.TempDir(), "spoolfs.yaml")
+	configure := func(store string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte("store: "+store+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure(s.store)
+	s.args = append([]string{"--config", config}, s.args[2:]...) // the file says it
+	s.start()
+	h := s.newHand()
+	fd := h.create("open")
+	h.write(fd, record("open")+"\n")
+	for _, store := range []string{s.store + "-missing", t.TempDir()} {
+		configure(store)
+		if out, err := s.tryCommand("upgrade", s.dir); err == nil || !strings.Contains(out, "the old version goes on") {
+			t.Errorf("with the store %s: %v\n%s", store, err, out)
+		}
+	}
+	h.close(fd)
+	configure(s.store)
+	if out := s.command("upgrade", s.dir); !strings.Contains(out, "is now") {
+		t.Errorf("upgrade says %q", out)
+	}
+	s.untilClosed()
+	if code := s.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	checkTexts(t, "queued", s.stored().pending, []string{record("open")})
+}

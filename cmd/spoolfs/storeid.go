@@ -16,18 +16,26 @@ const storeIDFile = "janitor-id"
 
 // storeID returns the id of a store, and draws it if it has none.
 func storeID(store string) (string, error) {
-	path := filepath.Join(store, storeIDFile)
-	text, err := os.ReadFile(path)
-	id := strings.TrimSpace(string(text))
-	switch {
-	case err == nil && len(id) == len(janitor.NewID()):
-		return id, nil
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("read the id of the store: %w", err)
+	id, err := knownStoreID(store)
+	if id != "" || err != nil {
+		return id, err
 	}
 	id = janitor.NewID()
-	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(store, storeIDFile), []byte(id+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("write the id of the store: %w", err)
+	}
+	return id, nil
+}
+
+// knownStoreID returns the id of a store; "" if it has none.
+func knownStoreID(store string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(store, storeIDFile))
+	id := strings.TrimSpace(string(text))
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("read the id of the store: %w", err)
+	case len(id) != len(janitor.NewID()):
+		return "", nil
 	}
 	return id, nil
 }

@@ -74,7 +74,7 @@ func checkWorker() error {
 // checkStoreOf sees that a mount belongs to a store: the configuration may name
 // another one than when it was made.
 func checkStoreOf(memory *shm.Memory, store string) error {
-	id, err := storeID(store)
+	id, err := knownStoreID(store)
 	if err == nil && !memory.IsOfStore(id) {
 		err = fmt.Errorf("%w than %s: put the former one back into the configuration, or restart when nothing is open", shm.ErrOtherStore, store)
 	}

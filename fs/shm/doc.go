@@ -7,7 +7,8 @@
 //     holds each change wholly or not at all. Proven by TestTable_CutAnywhere.
 //   - M2: what is read is checked. A memory of another layout, or one that makes
 //     no sense, is refused with ErrLayout or ErrDamaged and is not changed.
-//     Proven by TestOpen_Refuses and TestOpenTable_Damaged.
+//     Its size cannot change. Proven by TestOpen_Refuses, TestOpenTable_Damaged
+//     and TestCreate_Sealed.
 //   - M3: memory that is given up goes back to the system. Proven by
 //     TestTable_GivesBack.
 //
