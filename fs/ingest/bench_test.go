@@ -32,7 +32,7 @@ func BenchmarkSarracenia_Decode(b *testing.B) {
 }
 
 // shimRecords are 1,000 records of files, as sr3c writes them.
-func shimRecords(b *testing.B) []byte {
+func shimRecords(b testing.TB) []byte {
 	b.Helper()
 	_, data := loadCase(b, "testdata/corpus/01-c-v03-shim-events")
 	var files [][]byte
