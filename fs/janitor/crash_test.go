@@ -103,7 +103,7 @@ func TestJanitors_Killed(t *testing.T) {
 	k := newKillers(t, dir, w.age, random)
 	done := make(chan struct{})
 	go func() { writing.Wait(); close(done) }()
-	k.run(done)
+	k.run(done, 20)
 	finish(t, dir, k.cmds...)
 	var pending, partial []arrival
 	for _, c := range k.children {
@@ -129,9 +129,9 @@ func TestJanitors_Killed(t *testing.T) {
 	if got := len(aside) - 1; err != nil || got != w.useless {
 		t.Errorf("%d files without a message were set aside, want %d, %v", got, w.useless, err)
 	}
-	t.Logf("%d messages, %d repeats, %d torn, %d kills, %d files not judged", len(once), repeats, w.torn, k.kills, w.late)
-	if k.kills == 0 || w.torn == 0 {
-		t.Error("nothing was killed or torn")
+	t.Logf("%d messages, %d repeats, %d torn, %d kills, deaths at %v, %d files not judged", len(once), repeats, w.torn, k.kills, k.deaths, w.late)
+	if k.kills == 0 || w.torn == 0 || k.deaths[""] > 0 {
+		t.Error("nothing was killed or torn, or something died of itself")
 	}
 }
 
@@ -142,48 +142,56 @@ type killers struct {
 	children []child
 	cmds     []*exec.Cmd
 	ended    []chan struct{}
-	kills    int
+	crashes  []string // the step at which each is going to die, if at any
+	starts   int
+	kills    int            // from outside
+	deaths   map[string]int // by step
 }
 
 func newKillers(t testing.TB, dir string, age time.Duration, random *rand.Rand) *killers {
-	k := &killers{t: t, random: random}
+	k := &killers{t: t, random: random, deaths: map[string]int{}}
 	for range 3 {
 		k.children = append(k.children, child{
 			Dir: dir, Store: t.TempDir(), ID: NewID(), Age: age, ClaimTimeout: 3 * time.Second,
 		})
-		k.cmds, k.ended = append(k.cmds, nil), append(k.ended, nil)
+		k.cmds, k.ended, k.crashes = append(k.cmds, nil), append(k.ended, nil), append(k.crashes, "")
 	}
 	return k
 }
 
 func (k *killers) start(i int) {
 	c := k.children[i]
-	if k.random.IntN(2) == 0 {
-		c.Crash, c.At = steps[k.random.IntN(len(steps))], int64(1+k.random.IntN(100))
+	if k.starts++; k.starts%2 == 0 { // each step in turn
+		c.Crash, c.At = steps[k.starts/2%len(steps)], int64(1+k.random.IntN(100))
+		if strings.HasPrefix(c.Crash, "store") {
+			c.At = int64(1 + k.random.IntN(3)) // it is taken for a batch
+		}
 	}
 	cmd, ended := c.start(k.t), make(chan struct{})
+	k.crashes[i] = c.Crash
 	k.cmds[i], k.ended[i] = cmd, ended
 	go func() { defer close(ended); cmd.Wait() }()
 }
 
-// run kills and restarts until the writers are done, and leaves three janitors
-// that live.
-func (k *killers) run(done chan struct{}) {
+// run kills and restarts until the writers are done, and then a number of times
+// more as long as anything is left, and leaves three janitors that live.
+func (k *killers) run(done chan struct{}, more int) {
 	for i := range k.children {
 		k.start(i)
 	}
-	for running := true; running; {
+	for more > 0 {
 		pause := time.NewTimer(time.Duration(50+k.random.IntN(400)) * time.Millisecond)
+		<-pause.C
 		select {
 		case <-done:
-			running = false
-		case <-pause.C:
+			if more--; len(filesBelow(k.t, k.children[0].Dir)) == 0 {
+				more = 0
+			}
+		default:
 		}
-		pause.Stop()
-		if i := k.random.IntN(len(k.children)); running {
-			k.kill(i)
-			k.start(i)
-		}
+		i := k.random.IntN(len(k.children))
+		k.kill(i)
+		k.start(i)
 	}
 	for i := range k.children {
 		k.kill(i)
@@ -193,6 +201,12 @@ func (k *killers) run(done chan struct{}) {
 }
 
 func (k *killers) kill(i int) {
+	select {
+	case <-k.ended[i]:
+		k.deaths[k.crashes[i]]++
+		return
+	default:
+	}
 	k.cmds[i].Process.Kill()
 	<-k.ended[i]
 	k.kills++
