@@ -301,6 +301,16 @@ func TestMount_Janitor(t *testing.T) {
 	}
 	writeFiles(t, later, 10, 20)
 	s.until("done with the directories", func() bool { return s.janitorFiles() == 20 })
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(s.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"janitor", s.dir}, {"janitor", filepath.Join(s.dir, "sub")}, {"janitor", link}, {"mount", "--no-keeper", "--janitor", later, later}} {
+		p := runProgram(t, append(args[:1:1], append([]string{"--config", "/dev/null", "--store", t.TempDir(), "--broker", "stdout:"}, args[1:]...)...)...)
+		if code := p.wait(); code != 64 || !strings.Contains(p.stderr.String(), "name plain directories") {
+			t.Errorf("%q: exit code %d, want 64 and why", args, code)
+		}
+	}
 	if code := s.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -47,8 +47,8 @@ func (d *daemon) newJanitors(dirs []string, f janitorFlags) (*janitors, error) {
 		return nil, withCode(exitIO, err)
 	}
 	for _, dir := range dirs {
-		if within(d.flags.Store, dir) {
-			return nil, withCode(exitUsage, fmt.Errorf("the store %s lies within %s, which is to be emptied: give it a directory elsewhere", d.flags.Store, dir))
+		if err := mayEmpty(dir, d.flags.Store); err != nil {
+			return nil, withCode(exitUsage, err)
 		}
 		j, err := janitor.New(janitor.Options{
 			Open: janitor.OpenPath(dir), Name: dir, ID: id,
@@ -62,6 +62,40 @@ func (d *daemon) newJanitors(dirs []string, f janitorFlags) (*janitors, error) {
 		js.all = append(js.all, j)
 	}
 	return js, nil
+}
+
+// checkJanitors refuses plain directories within the mount.
+func (c *mountCommand) checkJanitors() error {
+	for _, dir := range c.Janitor {
+		if abs, err := filepath.Abs(dir); err == nil && within(abs, c.Mountpoint) {
+			return badSetting("janitor", "%s lies within the mountpoint %s, which publishes what is written there: name plain directories", dir, c.Mountpoint)
+		}
+	}
+	return nil
+}
+
+// mayEmpty refuses a directory that holds the store, and one in a spool that is
+// mounted, where files are open and are published without our help.
+func mayEmpty(dir, store string) error {
+	mounts, err := readMounts()
+	if err != nil {
+		return err
+	}
+	real := dir
+	for range 2 { // as it is called first: a mount may not answer
+		for _, m := range mounts {
+			if within(real, m.Mountpoint) {
+				return fmt.Errorf("%s lies in the spool that is mounted on %s, which publishes what is written there: name plain directories", dir, m.Mountpoint)
+			}
+		}
+		if path, err := filepath.EvalSymlinks(dir); err == nil {
+			real = path
+		}
+	}
+	if within(store, real) {
+		return fmt.Errorf("the store %s lies within %s, which is to be emptied: give it a directory elsewhere", store, dir)
+	}
+	return nil
 }
 
 // distinct makes paths absolute and drops those that lead to one directory. One

@@ -133,6 +133,9 @@ func (c *mountCommand) checkPlaces() error {
 	if within(c.Store, c.Mountpoint) {
 		return badSetting("store", "%s lies within the mountpoint %s: give a directory elsewhere", c.Store, c.Mountpoint)
 	}
+	if err := c.checkJanitors(); err != nil {
+		return err
+	}
 	if err := isThere(c.Mountpoint); errors.Is(err, os.ErrNotExist) {
 		return withCode(exitCannot, fmt.Errorf("mountpoint %s is not there: make it with mkdir", c.Mountpoint))
 	}
