@@ -91,7 +91,7 @@ bench-readme: ## write the table of the last "make bench" into README.md
 
 .PHONY: bench-go
 bench-go: deps ## run the benchmarks of the packages (BENCHTIME=2s)
-	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m -p=1 ./queue ./fs/ingest ./fs ./publisher/amqp ./integration
+	$(GO) test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=60m -p=1 ./queue ./fs/ingest ./fs ./publisher/amqp ./integration
 
 .PHONY: clean
 clean: ## remove what was built
