@@ -22,6 +22,11 @@ type control struct {
 // confirmed, the rest is ready again, and the session is closed. It does not
 // wait for that. A pause does not outlive the process.
 func (p *Publisher) Pause() {
+	p.pause()
+	p.team.hold(true)
+}
+
+func (p *Publisher) pause() {
 	c := &p.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,6 +41,11 @@ func (p *Publisher) Pause() {
 
 // Resume ends a pause.
 func (p *Publisher) Resume() {
+	p.resume()
+	p.team.hold(false)
+}
+
+func (p *Publisher) resume() {
 	c := &p.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +61,10 @@ func (p *Publisher) Resume() {
 //
 // The end of ctx is a soft stop: what is in flight has StopTimeout to be
 // confirmed, the rest is ready again. Abort makes a hard stop of it.
-func (p *Publisher) Run(ctx context.Context) error {
+func (p *Publisher) Run(ctx context.Context) error { return p.team.run(ctx, p.run) }
+
+// run is Run of one worker.
+func (p *Publisher) run(ctx context.Context) error {
 	for {
 		if !p.control.isHeld() {
 			p.adopt()

@@ -44,6 +44,9 @@
 //     it out of its own, and what has failed for good enters that of Else; its age is
 //     judged again. Proven by TestPublisher_Then, TestPublisher_ThenExpired and
 //     TestPublisher_Else, and by TestRoute_HandOverCrash of package queue.
+//   - P14: a publish that gets no verdict in its time is taken from its worker with all
+//     that this one has in flight, and goes out again; the other workers go on, with
+//     their sessions. Proven by TestPublisher_WorkerHangs.
 //
 // What each answer of a broker leads to stands in policies, and nowhere else.
 //

@@ -46,6 +46,14 @@ func idsIn(t *testing.T, r *queue.Route) (ids []queue.ID) {
 	return ids
 }
 
+// untilFollowed waits until so many messages are ready in other routes, which they are
+// a moment after their parents have left.
+func (r *rig) untilFollowed(n uint64) {
+	r.t.Helper()
+	r.untilEmpty()
+	r.until("what follows", func(_ queue.Stats, p Stats) bool { return p.FollowedTotal == n })
+}
+
 // TestPublisher_Then proves P13: what is confirmed goes on in each route that
 // follows, in its order, and with an ID that tells whose it is.
 func TestPublisher_Then(t *testing.T) {
@@ -54,7 +62,7 @@ func TestPublisher_Then(t *testing.T) {
 	to := r.next("mirror", "announce")
 	r.follow(func(o *Options) { o.Then = []Follower{{Route: to[0]}, {Route: to[1]}} })
 	ids := r.append(300)
-	r.untilEmpty()
+	r.untilFollowed(600)
 	if got := b.ids(); got != fmt.Sprint(ids) {
 		t.Errorf("published %s", got)
 	}
@@ -84,7 +92,7 @@ func TestPublisher_ThenExpired(t *testing.T) {
 	if err := r.route.Append([]queue.Message{m}); err != nil {
 		t.Fatal(err)
 	}
-	r.untilEmpty()
+	r.untilFollowed(2)
 	for m, err := range to[0].Dead() {
 		if err != nil || !strings.HasPrefix(m.Reason, "expired: ") {
 			t.Errorf("dead letter %+v, %v", m, err)
@@ -116,7 +124,7 @@ func TestPublisher_Else(t *testing.T) {
 	to := r.next("alerts")
 	r.follow(func(o *Options) { o.Else = &Follower{Route: to[0]} })
 	ids := r.append(3)
-	r.untilEmpty()
+	r.untilFollowed(1)
 	for m, err := range to[0].Pending() {
 		if err != nil || m.ID != ids[1]+"/alerts" || m.Attempts != 0 || len(m.Headers) != 2 ||
 			m.Headers[0] != (queue.Header{Name: "x-spool-failed-route", Value: "default"}) ||

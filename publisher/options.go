@@ -46,6 +46,10 @@ type Options struct {
 	// Window is how many messages may be in flight. Default 1024.
 	Window int
 
+	// Workers is how many sessions the route has, at most 64. Default 1. Messages
+	// that go over several are not in order: see workers.go.
+	Workers int
+
 	// WindowBytes is after how many bytes of bodies and headers in flight no more are
 	// leased, as they are in memory until their verdict. What has been leased by
 	// then is sent all the same. Default 64 MiB.
@@ -127,6 +131,9 @@ func (o *Options) ensureDefaults() {
 			*d.field = d.value
 		}
 	}
+	if o.Workers == 0 {
+		o.Workers = 1
+	}
 	if o.Window == 0 {
 		o.Window = 1024
 	}
@@ -166,7 +173,7 @@ func (o *Options) validate() error {
 	case !slices.Contains([]Returned{ReturnedCount, ReturnedRetry, ReturnedDead}, o.Returned):
 		return fmt.Errorf("unknown policy %q for returned messages", o.Returned)
 	}
-	if err := o.validateFollowers(); err != nil {
+	if err := errors.Join(o.validateFollowers(), o.validateWorkers()); err != nil {
 		return err
 	}
 	for _, pattern := range o.Allowed {

@@ -15,6 +15,8 @@ import (
 
 // Publisher empties one route.
 type Publisher struct {
+	team team // the other workers; none of theirs has any
+
 	opts      Options
 	backoff   backoff
 	window    *window
@@ -53,6 +55,19 @@ type Publisher struct {
 
 // New makes a Publisher.
 func New(opts Options) (*Publisher, error) {
+	opts.ensureDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	p, err := newWorker(opts.share(1))
+	if err == nil {
+		err = p.team.resize(&opts)
+	}
+	return p, err
+}
+
+// newWorker makes a Publisher with one session.
+func newWorker(opts Options) (*Publisher, error) {
 	opts.ensureDefaults()
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -100,6 +115,11 @@ func unlessDone(ctx context.Context, err error) error {
 // exchanges tried that were missing: the configuration, or what the broker
 // complained of, has changed.
 func (p *Publisher) Retry() {
+	p.retry()
+	p.team.each((*Publisher).retry)
+}
+
+func (p *Publisher) retry() {
 	p.forgive.Store(true)
 	p.window.resume()
 	select {
@@ -111,10 +131,22 @@ func (p *Publisher) Retry() {
 // Abort has Run, whose context must have ended or end soon, wait for no verdict
 // any more: what is in flight is sent again after the next start. It may be
 // called at any time, and more than once.
-func (p *Publisher) Abort() { p.hardOnce.Do(func() { close(p.hard) }) }
+func (p *Publisher) Abort() {
+	p.abort()
+	p.team.each((*Publisher).abort)
+}
 
-// Stats returns a snapshot.
+func (p *Publisher) abort() { p.hardOnce.Do(func() { close(p.hard) }) }
+
+// Stats returns a snapshot, the sum over all workers.
 func (p *Publisher) Stats() Stats {
+	s := p.own()
+	p.team.addTo(&s)
+	return s
+}
+
+// own are the numbers of one worker.
+func (p *Publisher) own() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats

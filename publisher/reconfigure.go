@@ -26,6 +26,14 @@ func (p *Publisher) Reconfigure(opts Options) error {
 	if err := opts.validate(); err != nil {
 		return err
 	}
+	if err := p.reconfigure(opts.share(1)); err != nil {
+		return err
+	}
+	return p.team.resize(&opts)
+}
+
+// reconfigure is Reconfigure of one worker.
+func (p *Publisher) reconfigure(opts Options) error {
 	p.mu.Lock()
 	route := p.opts.Route
 	p.mu.Unlock()

@@ -48,6 +48,14 @@ type DurationStats struct {
 	buckets [len(durationBounds) + 1]uint64
 }
 
+// Add counts what o has, too.
+func (s *DurationStats) Add(o DurationStats) {
+	s.Sum += o.Sum
+	for i, n := range o.buckets {
+		s.buckets[i] += n
+	}
+}
+
 // Count is how many there were.
 func (s DurationStats) Count() uint64 {
 	var n uint64
