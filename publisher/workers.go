@@ -16,8 +16,8 @@ import (
 // those of the team, in equal parts. The order of the route holds within each worker
 // alone (G6 is given up).
 
-// maxWorkers bounds the sessions of a route.
-const maxWorkers = 64
+// MaxWorkers bounds the sessions of a route.
+const MaxWorkers = 64
 
 // team is the workers of a publisher beside itself.
 type team struct {
@@ -208,8 +208,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (o *Options) validateWorkers() error {
-	if o.Workers < 0 || o.Workers > maxWorkers {
-		return fmt.Errorf("%d workers: at most %d", o.Workers, maxWorkers)
+	if o.Workers < 0 || o.Workers > MaxWorkers {
+		return fmt.Errorf("%d workers: at most %d", o.Workers, MaxWorkers)
 	}
 	return nil
 }

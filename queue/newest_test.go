@@ -108,6 +108,9 @@ func TestRoute_NewestComesBack(t *testing.T) {
 		t.Errorf("leased %q, want %q", got, want)
 	}
 	commit(t, late)
+	if n := r.q.Store().LateTotal; n != 0 {
+		t.Errorf("%d are late, where nothing has a place to lose", n)
+	}
 	r.Requeue(ls[1])
 	if got, want := places(leaseAll(t, r, 2), files), []string{"3-2", "2-2"}; !slices.Equal(got, want) {
 		t.Errorf("leased %q, want %q", got, want)

@@ -202,7 +202,9 @@ func (r *Route) dropExtentLocked(e *extent, ready bool) {
 // ones may have been leased.
 func (r *Route) passedOverLocked(sp span) {
 	r.behind.add(sp)
-	r.q.late += sp.hi - sp.lo
+	if r.opts.Order == FIFO {
+		r.q.late += sp.hi - sp.lo
+	}
 }
 
 // dueOf reads the due time from the key of a delayed message.

@@ -35,6 +35,7 @@ func (d *daemon) publisherOptions(l *liveRoute, all map[string]*liveRoute) publi
 		last := all[f.Else].follower()
 		opts.Else = &last
 	}
+	f.policyFlags.publisherOptions(&opts)
 	return opts
 }
 

@@ -62,6 +62,8 @@ func (n *number) desc() *prometheus.Desc {
 
 const queueHelp = "Messages in the store, by state: ready, leased (on their way), delayed, dead, or staged (closed, but open elsewhere)."
 
+const droppedHelp = "Messages that were dropped for want of room, as on_full says."
+
 // numbers are the metrics that are numbers of status.json, in its order.
 var numbers = []number{
 	{"uptime_seconds", nil, gauge, "Since the daemon was started.", func(s *status) float64 { return s.UptimeSeconds }},
@@ -75,6 +77,8 @@ var numbers = []number{
 	{"queue_messages", inState("staged"), gauge, queueHelp, func(s *status) float64 { return float64(s.Queue.Staged) }},
 	{"dead_letter_messages", nil, gauge, "Messages that are set aside with a reason.", func(s *status) float64 { return float64(s.Queue.Dead) }},
 	{"partial_files", nil, gauge, "Files whose writer did not get to their end.", func(s *status) float64 { return float64(s.Queue.Partial) }},
+	{"dropped_messages_total", [][2]string{ofRoute, {"policy", "drop-oldest"}}, counter, droppedHelp, func(s *status) float64 { return float64(s.Queue.DroppedOldestTotal) }},
+	{"dropped_messages_total", [][2]string{ofRoute, {"policy", "drop-newest"}}, counter, droppedHelp, func(s *status) float64 { return float64(s.Queue.DroppedNewestTotal) }},
 	{"queue_bytes", nil, gauge, "Size of the records in the store.", func(s *status) float64 { return float64(s.Queue.Bytes) }},
 	{"queue_oldest_age_seconds", route, gauge, "Age of the oldest message that is ready or leased.", func(s *status) float64 { return s.Queue.OldestReadySeconds }},
 	{"queue_free_bytes", nil, gauge, "That the queue would still take.", func(s *status) float64 { return float64(s.Queue.FreeBytes) }},
@@ -96,6 +100,7 @@ var numbers = []number{
 	{"requeued_total", route, counter, "Messages sent again, as their connection was lost.", func(s *status) float64 { return float64(s.Publisher.RequeuedTotal) }},
 	{"refused_messages_total", route, counter, "Messages delayed, as the exchange that they name is missing or not allowed.", func(s *status) float64 { return float64(s.Publisher.RefusedTotal) }},
 	{"expired_total", route, counter, "Messages that got too old.", func(s *status) float64 { return float64(s.Publisher.ExpiredTotal) }},
+	{"given_up_total", route, counter, "Messages that have failed for good, as the broker has refused them too often.", func(s *status) float64 { return float64(s.Publisher.GivenUpTotal) }},
 	{"connections_total", route, counter, "Connections with the broker that came about.", func(s *status) float64 { return float64(s.Publisher.SessionsTotal) }},
 	{"reconnects_total", route, counter, "Of those, after a failure.", func(s *status) float64 { return float64(s.Publisher.ReconnectsTotal) }},
 	{"connection_failures_total", route, counter, "Connections that failed, or did not come about.", func(s *status) float64 { return float64(s.Publisher.FailuresTotal) }},

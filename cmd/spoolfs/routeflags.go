@@ -17,6 +17,7 @@ type routeFlags struct {
 	brokerFlags `embed:""`
 	formatFlags `embed:""`
 	followFlags `embed:""`
+	policyFlags `embed:""`
 
 	FileLimit    units.Base2Bytes `default:"64MiB" placeholder:"SIZE" help:"Size of a file, as far as it is not committed in instalments yet (${default})."`
 	MessageLimit units.Base2Bytes `default:"16MiB" placeholder:"SIZE" help:"Size of a message; a longer line is set aside (${default})."`
@@ -30,6 +31,9 @@ func (f *routeFlags) check() error {
 		return err
 	}
 	if err := f.checkFormat(); err != nil {
+		return err
+	}
+	if err := f.policyFlags.check(); err != nil {
 		return err
 	}
 	return errors.Join(

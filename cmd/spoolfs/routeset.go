@@ -200,6 +200,9 @@ func (d *daemon) setRoutes(c *mountCommand) error {
 			return fmt.Errorf("route %s: %w", l.name, err)
 		}
 		p.live.Store(l)
+		if err := p.queue.SetOptions(l.flags.queueOptions()); err != nil {
+			return err
+		}
 		all = append(all, p)
 	}
 	d.routes.replace(all)

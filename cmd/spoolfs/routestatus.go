@@ -33,11 +33,14 @@ type routeQueue struct {
 	Staged             uint64  `json:"staged"`
 	Bytes              uint64  `json:"bytes"`
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
+	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
+	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
 }
 
 func routeQueueOf(s queue.Stats) routeQueue {
 	q := routeQueue{
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
+		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest,
 	}
 	if !s.Oldest.IsZero() {
 		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
@@ -90,6 +93,7 @@ func (s status) of(route string) status {
 	q := r.Queue
 	s.Queue.Ready, s.Queue.Leased, s.Queue.Delayed, s.Queue.Dead = q.Ready, q.Leased, q.Delayed, q.Dead
 	s.Queue.Partial, s.Queue.Staged, s.Queue.Bytes, s.Queue.OldestReadySeconds = q.Partial, q.Staged, q.Bytes, q.OldestReadySeconds
+	s.Queue.DroppedOldestTotal, s.Queue.DroppedNewestTotal = q.DroppedOldestTotal, q.DroppedNewestTotal
 	s.Publisher = r.Publisher
 	return s
 }

@@ -51,11 +51,13 @@ type queueStatus struct {
 	Staged             uint64  `json:"staged"`
 	Bytes              uint64  `json:"bytes"`
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
-	FreeBytes          uint64  `json:"free_bytes"`    // that the queue would still take
-	FaultsTotal        uint64  `json:"faults_total"`  // the store failed and was opened again
-	LateTotal          uint64  `json:"late_total"`    // messages that lost their place to later ones
-	DamagedTotal       uint64  `json:"damaged_total"` // rows, blocks or files of it that could not be read
-	MissingTotal       uint64  `json:"missing_total"` // messages that were in them
+	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
+	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
+	FreeBytes          uint64  `json:"free_bytes"`           // that the queue would still take
+	FaultsTotal        uint64  `json:"faults_total"`         // the store failed and was opened again
+	LateTotal          uint64  `json:"late_total"`           // messages that lost their place to later ones
+	DamagedTotal       uint64  `json:"damaged_total"`        // rows, blocks or files of it that could not be read
+	MissingTotal       uint64  `json:"missing_total"`        // messages that were in them
 	LimitBytes         uint64  `json:"limit_bytes"`
 	StoreBytes         uint64  `json:"store_bytes"`     // that the store takes on the disk
 	DiskFreeBytes      uint64  `json:"disk_free_bytes"` // of its file system
@@ -86,6 +88,7 @@ type publisherStatus struct {
 	ReconnectsTotal    uint64  `json:"reconnects_total"` // sessions after a failure
 	RefusedTotal       uint64  `json:"refused_total"`    // what they name is missing or not allowed
 	ExpiredTotal       uint64  `json:"expired_total"`
+	GivenUpTotal       uint64  `json:"given_up_total"`                      // refused as often as the configuration lets them be
 	FailuresTotal      uint64  `json:"failures_total"`                      // attempts and sessions that failed
 	Window             int     `json:"window"`                              // messages that may be in flight now
 	PausedSeconds      float64 `json:"paused_seconds"`                      // left, because of a refusal
@@ -183,6 +186,7 @@ func (d *daemon) measureQueue(to *status) {
 	q := queueStatus{
 		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
+		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest,
 		FreeBytes: d.queue.Space().Free, FaultsTotal: store.FaultsTotal, LateTotal: store.LateTotal,
 		LimitBytes: store.LimitBytes, StoreBytes: store.DiskBytes, DiskFreeBytes: store.DiskFreeBytes,
 	}
@@ -217,7 +221,7 @@ func (r *routeParts) measure() (publisherStatus, routeDetails) {
 		InFlight: s.InFlight, ConfirmedTotal: s.ConfirmedTotal, ReturnedTotal: s.ReturnedTotal,
 		RejectedTotal: s.RejectedTotal, InvalidTotal: s.InvalidTotal, RequeuedTotal: s.RequeuedTotal, FollowedTotal: s.FollowedTotal,
 		SessionsTotal: s.SessionsTotal, LastError: s.LastError,
-		RefusedTotal: s.RefusedTotal, ExpiredTotal: s.ExpiredTotal, FailuresTotal: s.FailuresTotal,
+		RefusedTotal: s.RefusedTotal, ExpiredTotal: s.ExpiredTotal, GivenUpTotal: s.GivenUpTotal, FailuresTotal: s.FailuresTotal,
 		Window: s.Window, PausedSeconds: max(0, seconds(time.Until(s.PausedUntil))),
 		LastCause: string(s.LastCause), LastAdvice: s.LastAdvice,
 		ReconnectsTotal: s.ReconnectsTotal, RateLimited: s.RateLimited,
