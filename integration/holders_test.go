@@ -126,7 +126,8 @@ func TestKeeper_ManyOpen(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	s, w := startKept(t)
+	// A busy machine takes its time for 100,000.
+	s, w := startKept(t, "--worker-timeout", "10m")
 	h := s.hold(count)
 	h.begin()()
 	if got := s.status().FS.OpenFiles; got != count {

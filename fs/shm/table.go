@@ -39,7 +39,7 @@ type Table struct {
 	step func()
 
 	mu      sync.Mutex
-	records map[Key]block
+	records map[Kind]map[uint64]block
 }
 
 // OnStep has a function called between any two stores of a change, in tests: there
@@ -64,7 +64,7 @@ const maxRecord = 16 << 10
 // OpenTable opens the table of a memory, and takes back what was not finished.
 // Blocks of data belong to nobody until they are claimed.
 func OpenTable(m *Memory) (*Table, error) {
-	t := &Table{m: m, heap: newHeap(m), records: map[Key]block{}}
+	t := &Table{m: m, heap: newHeap(m), records: map[Kind]map[uint64]block{}}
 	if err := t.load(); err != nil {
 		return nil, err
 	}
@@ -90,13 +90,13 @@ func (t *Table) load() error {
 			return fmt.Errorf("%w: a record of %d bytes, kind %d, in a block of %d", ErrDamaged, length, key.Kind, b.size)
 		}
 		t.heap.claim(b)
-		switch old, ok := t.records[key]; {
+		switch old, ok := t.records[key.Kind][key.ID]; {
 		case key.Kind == kindGone:
 			gone = append(gone, b)
 		case !ok:
-			t.records[key] = b
+			t.put(key, b)
 		case t.m.word(old.at).Load() < txn:
-			t.records[key] = b
+			t.put(key, b)
 			stale = append(stale, old)
 		default:
 			stale = append(stale, b)
@@ -113,6 +113,16 @@ func (t *Table) load() error {
 		t.finishGone(b)
 	}
 	return nil
+}
+
+// put says where a record is.
+func (t *Table) put(key Key, b block) {
+	records := t.records[key.Kind]
+	if records == nil {
+		records = map[uint64]block{}
+		t.records[key.Kind] = records
+	}
+	records[key.ID] = b
 }
 
 // dropOutcomes forgets those of transactions that do not count: their numbers
@@ -169,9 +179,9 @@ func (t *Table) finishGone(b block) {
 	content := t.content(b, length)
 	for ; len(content) >= keySize; content = content[keySize:] {
 		key := Key{Kind(binary.LittleEndian.Uint64(content)), binary.LittleEndian.Uint64(content[8:])}
-		if old, ok := t.records[key]; ok && t.m.word(old.at).Load() < txn {
+		if old, ok := t.records[key.Kind][key.ID]; ok && t.m.word(old.at).Load() < txn {
 			t.wipe(old)
-			delete(t.records, key)
+			delete(t.records[key.Kind], key.ID)
 		}
 	}
 	t.wipe(b)
@@ -185,7 +195,11 @@ func (t *Table) content(b block, length uint64) []byte {
 func (t *Table) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.records)
+	n := 0
+	for _, records := range t.records {
+		n += len(records)
+	}
+	return n
 }
 
 // Each calls f for the records of a kind, in no order. The content is f's until
@@ -193,12 +207,9 @@ func (t *Table) Len() int {
 func (t *Table) Each(kind Kind, f func(id uint64, content []byte) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key, b := range t.records {
-		if key.Kind != kind {
-			continue
-		}
+	for id, b := range t.records[kind] {
 		_, length := t.head(b)
-		if err := f(key.ID, t.content(b, length)); err != nil {
+		if err := f(id, t.content(b, length)); err != nil {
 			return err
 		}
 	}
@@ -313,7 +324,7 @@ func (t *Table) write(c *Change, txn uint64) ([]block, error) {
 func (t *Table) existing(keys []Key) []Key {
 	var list []Key
 	for _, key := range keys {
-		if _, ok := t.records[key]; ok {
+		if _, ok := t.records[key.Kind][key.ID]; ok {
 			list = append(list, key)
 		}
 	}
@@ -343,15 +354,15 @@ func (t *Table) record(key Key, content []byte, txn uint64) (block, error) {
 // go last.
 func (t *Table) finish(c *Change, blocks []block) {
 	for i, s := range c.sets {
-		if old, ok := t.records[s.key]; ok {
+		if old, ok := t.records[s.key.Kind][s.key.ID]; ok {
 			t.wipe(old)
 		}
-		t.records[s.key] = blocks[i]
+		t.put(s.key, blocks[i])
 	}
 	for _, key := range c.deletes {
-		if old, ok := t.records[key]; ok {
+		if old, ok := t.records[key.Kind][key.ID]; ok {
 			t.wipe(old)
-			delete(t.records, key)
+			delete(t.records[key.Kind], key.ID)
 		}
 	}
 	for _, b := range blocks[len(c.sets):] {
