@@ -24,7 +24,8 @@
 //     TestKeeper_GivesUp and TestKeeper_Unfit.
 //
 //   - K5: an upgrade that cannot serve, or not within half the time that writers
-//     wait for a worker, is taken back. Proven by TestKeeper_TakesBackUpgrade.
+//     wait for a worker, is taken back. Proven by TestKeeper_TakesBackUpgrade and
+//     TestKeeper_TakesBackLateUpgrade.
 //
 // # A worker's life
 //

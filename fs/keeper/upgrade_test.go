@@ -122,7 +122,6 @@ func TestKeeper_Upgrade(t *testing.T) {
 // or cannot be executed at last, the old one goes on.
 func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	r := newRig(t)
-	r.opts.WorkerTimeout = 10 * time.Second
 	var verdict error
 	r.opts.Verify = func(int) error { return verdict }
 	r.program("")
@@ -134,17 +133,11 @@ func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	r.untilLogged("a test refuses it")
 
 	verdict = nil
-	for _, how := range []string{"late", "unfit"} {
-		if err := os.WriteFile(r.broken+"."+how, []byte(how), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		r.program(fmt.Sprintf("export %s='%s.%s'", brokenEnv, r.broken, how))
-		fails := strings.Count(r.log.String(), "the upgrade has failed")
-		r.keeper.Upgrade()
-		r.until("taken back", func() bool { return strings.Count(r.log.String(), "the upgrade has failed") > fails })
-		if errno := r.ask("x"); errno != served {
-			t.Errorf("after a new program that is %s: %v", how, errno)
-		}
+	r.programThatIs("unfit")
+	r.keeper.Upgrade()
+	r.untilLogged("a test says so")
+	if errno := r.ask("x"); errno != served {
+		t.Errorf("after a new program that is unfit: %v", errno)
 	}
 
 	r.program("exit 7")
@@ -166,9 +159,38 @@ func TestKeeper_TakesBackUpgrade(t *testing.T) {
 	if err := r.ended(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if got := r.keeper.State().UpgradeFails; got != 5 {
-		t.Errorf("%d failed upgrades are counted, want 5", got)
+	if got := r.keeper.State().UpgradeFails; got != 4 {
+		t.Errorf("%d failed upgrades are counted, want 4", got)
 	}
+}
+
+// programThatIs makes a program whose workers are late or unfit.
+func (r *rig) programThatIs(what string) {
+	r.t.Helper()
+	path := r.broken + "." + what
+	if err := os.WriteFile(path, []byte(what), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+	r.program(fmt.Sprintf("export %s='%s'", brokenEnv, path))
+}
+
+// TestKeeper_TakesBackLateUpgrade proves K5 for a program that is alive and never
+// ready.
+func TestKeeper_TakesBackLateUpgrade(t *testing.T) {
+	r := newRig(t)
+	r.opts.WorkerTimeout = 24 * time.Second
+	r.program("")
+	r.mount()
+	answers := r.begin("slow", "x")
+	r.programThatIs("late")
+	r.keeper.Upgrade()
+	r.untilLogged("does not serve in time")
+	for i, errno := range append(answers(), r.ask("y")) {
+		if errno != served {
+			t.Errorf("answer %d is %v", i, errno)
+		}
+	}
+	r.untilLogged("the upgrade has failed")
 }
 
 // give hands out copies of what is stored.
