@@ -20,6 +20,7 @@ var changing = []uint32{
 func TestReplay_AllOperations(t *testing.T) {
 	const (
 		forget, rename, initialize, interrupt, destroy, notifyReply, batchForget = 2, 12, 26, 36, 38, 41, 42
+		statfs                                                                   = 17
 		last                                                                     = 54
 	)
 	r := &rig{t: t, store: t.TempDir(), epoch: time.Unix(1e9, 0), opts: Options{Commands: map[string]Command{
@@ -54,7 +55,11 @@ func TestReplay_AllOperations(t *testing.T) {
 		request := encode(op, &in, string(make([]byte, 128))+"name\x00other\x00")
 		first := r.execute(s, request, false)
 		before := r.state()
-		if second := r.execute(s, again(request), true); !sameReply(first, second) || len(first) < 16 {
+		second := r.execute(s, again(request), true)
+		if op == statfs { // the disk is used by others as well
+			first, second = first[:16], second[:16]
+		}
+		if !sameReply(first, second) || len(first) < 16 {
 			t.Errorf("operation %d: replies\n%x\n%x", op, first, second)
 		}
 		if after := r.state(); after != before {
