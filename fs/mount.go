@@ -66,7 +66,7 @@ func (fs *FS) Serve(fd int) (*Mount, error) {
 	m.server.start()
 	m.served.Go(func() {
 		defer close(m.done)
-		m.server.running.Wait()
+		m.server.still()
 	})
 	m.served.Go(func() { fs.tend(fs.tendNames, m.done) })
 	m.served.Go(func() { fs.tend(fs.tendFiles, m.done) })

@@ -11,7 +11,7 @@ import "time"
 func (fs *FS) patiently(unique uint64, f func() error) error {
 	defer fs.waiting(unique)()
 	done := make(chan error, 1)
-	go func() {
+	fs.crew().do(func() {
 		err := errPanicked
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -20,7 +20,7 @@ func (fs *FS) patiently(unique uint64, f func() error) error {
 			done <- err
 		}()
 		err = f()
-	}()
+	})
 	timer := time.NewTimer(fs.tuned.Load().StoreTimeout)
 	defer timer.Stop()
 	select {
@@ -42,6 +42,14 @@ func patient[T any](fs *FS, unique uint64, f func() (T, error)) (T, error) {
 		return *new(T), err // found may still be written to
 	}
 	return *found, nil
+}
+
+// crew are those who wait for the disk; nil while the mount is not served.
+func (fs *FS) crew() *crew {
+	if s := fs.server.Load(); s != nil {
+		return s.crew
+	}
+	return nil
 }
 
 // waiting says that a request waits for the disk, until the function that it

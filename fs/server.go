@@ -40,6 +40,7 @@ type server struct {
 	fresh atomic.Int64
 
 	running sync.WaitGroup // readers and jobs
+	crew    *crew          // who does the jobs
 	careful sync.Mutex     // held from Begin to End of a request, if the memory says so
 }
 
@@ -48,7 +49,7 @@ type server struct {
 const replySize = 4096
 
 func newServer(fs *FS, conn connection) (*server, error) {
-	s := &server{fs: fs, memory: fs.memory, conn: conn, slots: newSlotPool(fs.memory), readers: runtime.NumCPU()}
+	s := &server{fs: fs, memory: fs.memory, conn: conn, slots: newSlotPool(fs.memory), readers: runtime.NumCPU(), crew: newCrew()}
 	s.proto = fuse.NewProtocolServer(fs.wrapped(), protocolOptions(fs))
 	return s, s.handshake()
 }
@@ -79,6 +80,7 @@ func (s *server) handshake() error {
 
 // start begins to serve.
 func (s *server) start() {
+	s.crew.start()
 	for range s.readers {
 		s.addReader()
 	}
@@ -171,7 +173,13 @@ func (s *server) resendsAreOver(late time.Duration) bool {
 // stop takes no more requests and returns when those in hand are answered.
 func (s *server) stop() {
 	s.conn.Stop()
+	s.still()
+}
+
+// still returns when nothing is in hand any more, and no request will be.
+func (s *server) still() {
 	s.running.Wait()
+	s.crew.end()
 }
 
 // read is a reader.
@@ -197,7 +205,11 @@ func (s *server) read() {
 		s.noteFresh(h)
 		if waits(h) {
 			h.inline = false
-			s.running.Go(func() { s.job(h) })
+			s.running.Add(1)
+			s.crew.do(func() {
+				defer s.running.Done()
+				s.job(h)
+			})
 			continue
 		}
 		h.inline = true
