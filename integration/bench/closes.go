@@ -14,8 +14,9 @@ var closers = []string{nullStock, nullC, nullOwn, oneProcess, withKeeper, filesS
 // the broker away.
 func closes(ctx context.Context, b *bench) error {
 	rounds := b.opts.turns(3, 11)
-	return inTurns(ctx, rounds, len(closers), func(round, i int) error {
-		return b.closesOf(ctx, closers[i], round)
+	all := b.opts.with(closers)
+	return inTurns(ctx, rounds, len(all), func(round, i int) error {
+		return b.closesOf(ctx, all[i], round)
 	})
 }
 

@@ -30,12 +30,13 @@ var enders = []string{nullStock, nullOwn, bareClient, oneProcess, withKeeper, lo
 // confirm, and the CPU time of it.
 func endToEnd(ctx context.Context, b *bench) error {
 	files := b.opts.count(8000, 50_000)
-	return inTurns(ctx, b.opts.turns(3, 7), len(enders), func(round, i int) error {
-		took, cpu, err := b.end(ctx, enders[i], files)
+	all := b.opts.with(enders)
+	return inTurns(ctx, b.opts.turns(3, 7), len(all), func(round, i int) error {
+		took, cpu, err := b.end(ctx, all[i], files)
 		if err != nil {
-			return fmt.Errorf("%s: %w", enders[i], err)
+			return fmt.Errorf("%s: %w", all[i], err)
 		}
-		b.record(sample{"end", endCase, enders[i], round, map[string]float64{
+		b.record(sample{"end", endCase, all[i], round, map[string]float64{
 			perSecond: float64(files) / took.Seconds(), cpuUS: microseconds(cpu) / float64(files),
 		}})
 		return nil

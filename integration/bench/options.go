@@ -18,6 +18,8 @@ type options struct {
 	readme string   // brought up to date from the results in out, and nothing else done
 	rounds int      // of each comparison; 0 is that of the mode
 	large  int      // messages of the outage; 0 is that of the mode
+
+	against string // another build of spoolfs, which takes turns in closes and endToEnd
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -29,6 +31,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.out, "out", "bin/bench", "directory for the results, on the disk that is to be measured")
 	flags.StringVar(&o.readme, "readme", "", "write the table of the results into this file, and measure nothing")
 	flags.IntVar(&o.rounds, "rounds", 0, "how often contestants take turns; the default is that of the mode")
+	flags.StringVar(&o.against, "against", "", "path of another build of spoolfs, which takes turns with the rest in close and end")
 	flags.IntVar(&o.large, "outage", 0, "messages of the outage; the default is that of the mode")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -54,6 +57,11 @@ func (o options) validate() error {
 	if o.rounds < 0 || o.large < 0 {
 		return errors.New("-rounds and -outage are numbers from 1 on")
 	}
+	if o.against != "" {
+		if _, err := os.Stat(o.against); err != nil {
+			return fmt.Errorf("find the other build: %w", err)
+		}
+	}
 	if o.readme == "" && os.Geteuid() != 0 {
 		return errors.New("mounting needs root: run it as root")
 	}
@@ -62,6 +70,14 @@ func (o options) validate() error {
 
 func (o options) wants(scenario string) bool {
 	return len(o.only) == 0 || slices.Contains(o.only, scenario)
+}
+
+// with adds the other build of spoolfs, if there is one.
+func (o options) with(contestants []string) []string {
+	if o.against == "" {
+		return contestants
+	}
+	return append(slices.Clone(contestants), otherBuild)
 }
 
 // count is a number of things: few in short runs.

@@ -115,7 +115,7 @@ func TestReport_Draw(t *testing.T) {
 
 // TestOptions: what cannot be run is refused before anything is built.
 func TestOptions(t *testing.T) {
-	for _, args := range []string{"-mode=long", "-scenario=open", "-rounds=-1", "word"} {
+	for _, args := range []string{"-mode=long", "-scenario=open", "-rounds=-1", "-against=/nowhere", "word"} {
 		var complaint strings.Builder
 		if code := run(context.Background(), []string{args}, os.Stdout, &complaint); code != 64 || complaint.Len() == 0 {
 			t.Errorf("%s: exit code %d, %q", args, code, &complaint)

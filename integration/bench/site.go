@@ -21,6 +21,7 @@ const (
 	filesPlain  = "files without fsync"
 	oneProcess  = "spoolfs, no keeper"
 	withKeeper  = "spoolfs"
+	otherBuild  = "spoolfs, no keeper, other build"
 )
 
 // Contestants that are combinations.
@@ -85,9 +86,13 @@ func (b *bench) command(s *site, broker, exchange string) *exec.Cmd {
 		return exec.Command(p.floor, "null", "own", s.dir, s.store)
 	case nullC:
 		return exec.Command(p.null, s.dir)
-	case oneProcess, withKeeper:
-		cmd := exec.Command(p.spoolfs, "mount", "--config=/dev/null", "--store="+s.store, "--exchange="+exchange, s.dir)
-		if s.name == oneProcess {
+	case oneProcess, withKeeper, otherBuild:
+		program := p.spoolfs
+		if s.name == otherBuild {
+			program = b.opts.against
+		}
+		cmd := exec.Command(program, "mount", "--config=/dev/null", "--store="+s.store, "--exchange="+exchange, s.dir)
+		if s.name != withKeeper {
 			cmd.Args = append(cmd.Args, "--no-keeper")
 		}
 		for _, e := range os.Environ() {
