@@ -124,8 +124,3 @@ func (r *Route) submitDropNewest(size tally) (*write, uint64) {
 	// Synced: the caller takes it for stored, so that the count is all that there is.
 	return r.q.submitLocked(r.q.engine.db.NewBatch(), true, r), size.count
 }
-
-// dropsLocked reports whether the route is DropNewest and has no room for so much.
-func (r *Route) dropsLocked(size tally) bool {
-	return r.opts.OnFull == DropNewest && size.count > 0 && r.excessLocked(size) != tally{}
-}

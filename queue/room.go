@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -286,17 +285,17 @@ func (ss *spans) dropBelow(n uint64) {
 	}
 }
 
-// isOverLocked reports whether the route, or the store, holds more than it may.
-func (r *Route) isOverLocked() bool {
+// dropsLocked reports whether the route is DropNewest and has no room for what would
+// become ready. What is staged in it takes none yet, or files that are closed at the
+// same time would drop each other.
+func (r *Route) dropsLocked(size tally) bool {
+	if r.opts.OnFull != DropNewest || size.count == 0 {
+		return false
+	}
 	bytes, messages := r.limitsLocked()
 	have, stored, l := r.count.all(), r.q.stored, &r.q.limits
-	return have.bytes > bytes || have.count > orNone(messages) || stored.bytes > l.Bytes || stored.count > orNone(l.Messages)
-}
-
-// orNone is a limit of messages, of which 0 is none.
-func orNone(messages uint64) uint64 {
-	if messages == 0 {
-		return math.MaxUint64
-	}
-	return messages
+	have.sub(r.count.staged)
+	stored.sub(r.count.staged)
+	return beyond(have.count, size.count, messages) > 0 || beyond(have.bytes, size.bytes, bytes) > 0 ||
+		beyond(stored.count, size.count, l.Messages) > 0 || beyond(stored.bytes, size.bytes, l.Bytes) > 0
 }

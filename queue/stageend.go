@@ -51,7 +51,7 @@ func (s *Stage) oweLocked(discard bool) {
 
 func (s *Stage) tryEnd(discard bool) error {
 	b := s.q.engine.db.NewBatch()
-	how := ending{discard: discard, drop: !discard && s.isOver()}
+	how := ending{discard: discard, drop: !discard && s.drops(content{})}
 	if how.discard || how.drop {
 		var err error
 		if how.cut, err = s.cut(b, 0); err != nil {
@@ -71,11 +71,14 @@ func (s *Stage) tryEnd(discard bool) error {
 	return err
 }
 
-// isOver reports whether what the stage holds is to be dropped.
-func (s *Stage) isOver() bool {
+// drops reports whether what would become ready of the stage, all but the rest, is to be
+// dropped.
+func (s *Stage) drops(rest content) bool {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
-	return s.route.opts.OnFull == DropNewest && s.route.isOverLocked()
+	ready := s.content.all()
+	ready.sub(rest.all())
+	return s.route.dropsLocked(ready)
 }
 
 // ending is how a stage ends.

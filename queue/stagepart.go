@@ -24,9 +24,10 @@ func (s *Stage) CommitFirst(n int, committed uint64) error {
 		return nil
 	}
 	b := s.q.engine.db.NewBatch()
-	part := instalment{n: n, committed: committed, drop: s.isOver()}
+	part := instalment{n: n, committed: committed}
 	var err error
 	if part.rest, err = s.contentFrom(n); err == nil {
+		part.drop = s.drops(part.rest)
 		err = s.gone(s.q.await(s.submitFirst(b, part)))
 	}
 	if err != nil {
