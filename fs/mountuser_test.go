@@ -249,7 +249,7 @@ func (u *mountUser) cutOff() error {
 	return u.timed(f.Close)
 }
 
-func (u *mountUser) readBack() error {
+func (u *mountUser) readBack() (err error) {
 	f, err := u.open(u.path(".tmp"), os.O_CREATE|os.O_EXCL|os.O_RDWR)
 	if err != nil {
 		return err
@@ -263,7 +263,11 @@ func (u *mountUser) readBack() error {
 			return err
 		}
 	} else {
-		defer os.Remove(u.path(".tmp"))
+		defer func() {
+			if err == nil {
+				err = u.timed(func() error { return os.Remove(u.path(".tmp")) })
+			}
+		}()
 	}
 	got := make([]byte, len(text))
 	if err := u.timed(func() error { _, err := f.ReadAt(got, 0); return err }); err != nil {

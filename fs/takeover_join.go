@@ -50,7 +50,9 @@ func (t *takeover) join(f *file) error {
 	if f.stage == nil {
 		// Its RELEASE has committed it, and comes again.
 		f.presumed = f.put && !f.ended && !f.held
-		f.ended = f.ended || f.put
+		// Or it is a held file that was unlinked before anything of it was stored:
+		// a later close must store nothing either, since nobody would remove it.
+		f.ended = f.ended || f.put || f.held && t.gone[f.id]
 		return nil
 	}
 	info := f.stage.Info()

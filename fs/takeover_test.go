@@ -182,6 +182,16 @@ var replayCases = []replayCase{
 		in := u.header(rootNode)
 		return encode(codeUnlink, &in, ".f\x00")
 	}},
+	{"unlink held that was never flushed", func(_ *rig, u user) []byte {
+		u.mustCreate(".f").writeAt(line("a"), 0)
+		in := u.header(rootNode)
+		return encode(codeUnlink, &in, ".f\x00")
+	}},
+	{"rename held over one that was never flushed", func(_ *rig, u user) []byte {
+		u.put(".f", line("a"))
+		u.mustCreate(".g").writeAt(line("b"), 0)
+		return encode(codeRename, &fuse.RenameIn{InHeader: u.header(rootNode), Newdir: rootNode}, ".f\x00.g\x00")
+	}},
 	{"unlink held that is open", func(_ *rig, u user) []byte {
 		f := u.mustCreate(".f")
 		f.writeAt(line("a"), 0)
