@@ -80,7 +80,37 @@ func newTestImporter(t *testing.T) (*queue.Queue, *queue.Route, func() *importer
 	if err != nil {
 		t.Fatal(err)
 	}
-	return q, r, func() *importer { return newImporter(q, func(string) *queue.Route { return r }, log) }
+	return q, r, func() *importer { return newImporter(q, func(string) (*queue.Route, error) { return r, nil }, log) }
+}
+
+// TestImporter_Routes: messages go to the routes that they have been in, also when
+// lines of several are mixed, and once, also when the bundle comes again after a cut.
+func TestImporter_Routes(t *testing.T) {
+	q, _, _ := newTestImporter(t)
+	bundle := newBundleHead(queue.NewFileID(), "")
+	want := map[string]uint64{"default": 4, "a": 5, "b": 3}
+	names := []string{"a", "default", "a", "b", "b", "default", "a", "default", "a", "b", "default", "a"}
+	for i, name := range names {
+		bundle = append(bundle, bundleLine(name, stateReady, &queue.Message{ID: queue.NewFileID().MessageID(uint32(i)), Body: []byte("b")})...)
+	}
+	for _, size := range []int{len(bundle) * 2 / 3, len(bundle), len(bundle)} {
+		im := newImporter(q, q.Route, slog.New(slog.DiscardHandler))
+		if err := im.Write(bundle[:size]); err != nil {
+			t.Fatal(err)
+		}
+		if err := im.Flush(); (err != nil) != (bundle[size-1] != '\n') {
+			t.Errorf("flush at %d: %v", size, err)
+		}
+	}
+	for name, n := range want {
+		r, err := q.Route(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := r.Stats(); err != nil || s.Ready != n {
+			t.Errorf("route %s has %+v, %v, want %d", name, s, err, n)
+		}
+	}
 }
 
 // TestImporter_EverySplit: a bundle comes in pieces of any size, is cut, and comes

@@ -50,17 +50,27 @@ func (c *exportCommand) Run(env *environment) error {
 	return errors.Join(c.exportStore(env, s), s.close())
 }
 
-// exportStore writes what a store holds.
-func (c *exportCommand) exportStore(env *environment, s *offlineStore) error {
-	w := newExportWriter(env.stdout, c.Format, c.Store)
+// exportRoute writes what a route holds.
+func exportRoute(w *exportWriter, route *queue.Route) error {
 	for _, state := range bundleStates {
-		for e, err := range s.route.Entries(state.state, queue.Place{}) {
+		for e, err := range route.Entries(state.state, queue.Place{}) {
 			if err != nil {
 				return withCode(exitIO, fmt.Errorf("export: %w", err))
 			}
-			if err := w.message(s.route.Name(), state.name, e.Message); err != nil {
+			if err := w.message(route.Name(), state.name, e.Message); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// exportStore writes what a store holds.
+func (c *exportCommand) exportStore(env *environment, s *offlineStore) error {
+	w := newExportWriter(env.stdout, c.Format, c.Store)
+	for _, route := range s.Routes() {
+		if err := exportRoute(w, route); err != nil {
+			return err
 		}
 	}
 	if err := w.flush(); err != nil {

@@ -46,7 +46,9 @@ var pageStates = []string{stateDelayed, stateReady, stateDead, statePartial}
 func (d *daemon) exportFile() fs.StatusFile {
 	return fs.StatusFile{
 		Name: "export", Private: true, Pages: d.exportPage,
-		Content: func() []byte { return newPage(nil, 0, pageKey{state: pageStates[0], route: d.route.Name()}.String()) },
+		Content: func() []byte {
+			return newPage(nil, 0, pageKey{state: pageStates[0], route: d.queue.Routes()[0].Name()}.String())
+		},
 	}
 }
 
@@ -83,11 +85,17 @@ func parsePageKey(text string) (k pageKey, err error) {
 	return pageKey{words[0], queue.Place{Due: due, Seq: seq}, route}, nil
 }
 
-// next is the key of the state behind a state; empty at the end.
-func (k pageKey) next() string {
+// next is the key of the state behind a state, or of the first one of the route behind
+// a route; empty at the end.
+func (k pageKey) next(routes []*queue.Route) string {
 	for i, state := range pageStates[:len(pageStates)-1] {
 		if state == k.state {
 			return pageKey{state: pageStates[i+1], route: k.route}.String()
+		}
+	}
+	for i, r := range routes[:len(routes)-1] {
+		if r.Name() == k.route {
+			return pageKey{state: pageStates[0], route: routes[i+1].Name()}.String()
 		}
 	}
 	return ""
@@ -99,15 +107,18 @@ func (d *daemon) exportPage(text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	routes := d.queue.Routes()
 	for _, s := range bundleStates {
-		if s.name == k.state && k.route == d.route.Name() {
-			return pageBehind(d.route, s.state, k)
+		for _, r := range routes {
+			if s.name == k.state && k.route == r.Name() {
+				return pageBehind(r, s.state, k, routes)
+			}
 		}
 	}
 	return nil, errNoPage
 }
 
-func pageBehind(r *queue.Route, state queue.State, k pageKey) ([]byte, error) {
+func pageBehind(r *queue.Route, state queue.State, k pageKey, routes []*queue.Route) ([]byte, error) {
 	var lines []byte
 	messages := 0
 	for e, err := range r.Entries(state, k.after) {
@@ -120,5 +131,5 @@ func pageBehind(r *queue.Route, state queue.State, k pageKey) ([]byte, error) {
 			return newPage(lines, messages, k.String()), nil
 		}
 	}
-	return newPage(lines, messages, k.next()), nil
+	return newPage(lines, messages, k.next(routes)), nil
 }

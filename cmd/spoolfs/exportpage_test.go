@@ -16,7 +16,7 @@ import (
 // none is large; what is no key is no page, and a page that is cut, or made of two,
 // is seen to be none.
 func TestExportPage(t *testing.T) {
-	_, r, _ := newTestImporter(t)
+	q, r, _ := newTestImporter(t)
 	var ms []queue.Message
 	for i := range 1000 {
 		m := queue.Message{ID: queue.ID(fmt.Sprint("m", i)), Body: bytes.Repeat([]byte("x"), i*100)}
@@ -28,7 +28,7 @@ func TestExportPage(t *testing.T) {
 	if err := r.Append(ms); err != nil {
 		t.Fatal(err)
 	}
-	d := &daemon{route: r}
+	d := &daemon{queue: q, route: r}
 	_, end, ok := splitPage(d.exportFile().Content())
 	if !ok {
 		t.Fatal("the first page is none")

@@ -58,24 +58,25 @@ type handOver struct {
 }
 
 func (h *handOver) move() error {
-	// Who has refused them does not matter any more.
-	if err := h.store.route.Hasten(); err != nil {
-		return err
-	}
-	if err := h.moveReady(); err != nil {
-		return err
-	}
-	for _, state := range bundleStates[2:] {
-		if err := h.moveAside(state.name, state.state); err != nil {
+	for _, r := range h.store.Routes() {
+		// Who has refused them does not matter any more.
+		if err := r.Hasten(); err != nil {
 			return err
+		}
+		if err := h.moveReady(r); err != nil {
+			return err
+		}
+		for _, state := range bundleStates[2:] {
+			if err := h.moveAside(r, state.name, state.state); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // moveReady moves what is ready, in its order.
-func (h *handOver) moveReady() error {
-	r := h.store.route
+func (h *handOver) moveReady(r *queue.Route) error {
 	for {
 		s, err := r.Stats()
 		if err != nil || s.Ready == 0 {
@@ -101,8 +102,7 @@ func (h *handOver) moveReady() error {
 }
 
 // moveAside moves dead letters or partial files.
-func (h *handOver) moveAside(name string, state queue.State) error {
-	r := h.store.route
+func (h *handOver) moveAside(r *queue.Route, name string, state queue.State) error {
 	var places []queue.Place
 	var lines []byte
 	flush := func() error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,10 +19,11 @@ import (
 // importer stores the messages of bundles.
 type importer struct {
 	queue *queue.Queue
-	route func(name string) *queue.Route // that takes what one of that name has held
+	route func(name string) (*queue.Route, error) // that takes what one of that name has held
 	log   *slog.Logger
 	limit int // of a line
 
+	into string // the route of the messages that are not stored yet
 	rest []byte // the beginning of a line
 	open bool   // there was a head
 
@@ -40,7 +42,7 @@ var errBundle = errors.New("not a bundle")
 // maxBundleLine is the longest line: the largest message in base64, and the rest.
 const maxBundleLine = 256 << 20
 
-func newImporter(q *queue.Queue, route func(string) *queue.Route, log *slog.Logger) *importer {
+func newImporter(q *queue.Queue, route func(string) (*queue.Route, error), log *slog.Logger) *importer {
 	return &importer{queue: q, route: route, log: log, limit: maxBundleLine}
 }
 
@@ -111,6 +113,13 @@ func (im *importer) take(line []byte, batch *[]queue.Message) (*queue.Message, e
 	if m.Ingested.IsZero() {
 		m.Ingested = time.Now()
 	}
+	if into := cmp.Or(b.Route, defaultRoute); into != im.into {
+		// The mark tells of lines that are stored, and a batch is of one route.
+		if err := im.store(batch); err != nil {
+			return nil, err
+		}
+		im.into = into
+	}
 	return im.count(line, &m)
 }
 
@@ -154,7 +163,11 @@ func (im *importer) store(batch *[]queue.Message) error {
 		return nil
 	}
 	im.mark.At = time.Now()
-	if err := im.route(defaultRoute).AppendMarked(*batch, im.mark); err != nil {
+	route, err := im.route(im.into)
+	if err != nil {
+		return err
+	}
+	if err := route.AppendMarked(*batch, im.mark); err != nil {
 		return err
 	}
 	im.stored += uint64(len(*batch))
@@ -183,6 +196,26 @@ func (d *daemon) importFile() fs.StatusFile {
 	const help = "Write here what \"spoolfs export\" has written, or use \"spoolfs import\".\nA bundle that was imported before is passed over.\n"
 	return fs.StatusFile{
 		Name: "import", Private: true, Content: func() []byte { return []byte(help) },
-		Sink: func() fs.Sink { return newImporter(d.queue, func(string) *queue.Route { return d.route }, d.log) },
+		Sink: func() fs.Sink { return newImporter(d.queue, d.importRoute, d.log) },
 	}
+}
+
+// importRoute is the route of a name. What the configuration does not know is kept in
+// a route of its own, as it would be if that had been taken out: to publish it to the
+// exchange of another could not be undone.
+func (d *daemon) importRoute(name string) (*queue.Route, error) {
+	for _, q := range d.queue.Routes() {
+		if q.Name() == name {
+			return q, nil
+		}
+	}
+	if err := checkRouteName(name); err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", syscall.EINVAL, errBundle, err)
+	}
+	q, err := d.queue.Route(name)
+	if err != nil {
+		return nil, err
+	}
+	d.log.Warn("imported messages are of a route that is not in the configuration: they are kept in it", "route", name)
+	return q, d.fs.SetRoutes(d.fsRoutes())
 }

@@ -11,9 +11,8 @@ import (
 // offlineStore is a store that no daemon serves.
 type offlineStore struct {
 	*queue.Queue
-	route *queue.Route
-	log   *slog.Logger
-	held  int // files with temporary names, and directories, which stay
+	log  *slog.Logger
+	held int // files with temporary names, and directories, which stay
 }
 
 // openOffline opens a store and takes up what a daemon has left, as its next
@@ -45,7 +44,7 @@ func openOffline(env *environment, dir string, mayMake bool) (*offlineStore, err
 		}
 	}
 	if err == nil {
-		s.route, err = q.Route(defaultRoute)
+		_, err = q.Route(defaultRoute) // the first one of a new store
 	}
 	if err != nil {
 		return nil, errors.Join(withCode(exitIO, err), q.Close())
@@ -54,7 +53,14 @@ func openOffline(env *environment, dir string, mayMake bool) (*offlineStore, err
 }
 
 // routeOf is the route that takes what one of that name has held.
-func (s *offlineStore) routeOf(string) *queue.Route { return s.route }
+func (s *offlineStore) routeOf(name string) (*queue.Route, error) {
+	if name != defaultRoute {
+		if err := checkRouteName(name); err != nil {
+			return nil, err
+		}
+	}
+	return s.Queue.Route(name)
+}
 
 // close closes the store.
 func (s *offlineStore) close() error {
