@@ -76,7 +76,7 @@ func (r *run) giveUp(err error) {
 // watchdog to say.
 func (r *run) send(ctx context.Context) error {
 	for {
-		n := r.p.window.acquire(ctx, r.p.pace.burst())
+		n := r.p.window.acquire(ctx, r.p.batch())
 		if n == 0 {
 			return ctx.Err()
 		}
@@ -92,6 +92,19 @@ func (r *run) send(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// freshBatch is how many messages are taken at a time in a route whose newest goes first:
+// what comes waits until they are sent. With leaseBatch it waited 26 ms at 10,000 messages
+// a second.
+const freshBatch = 16
+
+// batch is how many messages it is of use to lease.
+func (p *Publisher) batch() int {
+	if p.opts.Route.Options().Order == queue.NewestFirst {
+		return min(freshBatch, p.pace.burst())
+	}
+	return p.pace.burst()
 }
 
 // errIdle says that there has been nothing to send for IdleTimeout.
