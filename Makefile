@@ -14,18 +14,13 @@ CHECKS ?= 2000
 # How long "make bench-go" measures each benchmark.
 BENCHTIME ?= 2s
 
-<<<<<<< HEAD
 # What "make bench" runs: BENCH=short takes minutes, BENCH=full hours. SCENARIO
 # names some of close, end, process, outage, with commas between.
 BENCH ?= short
 SCENARIO ?=
 
-# These start RabbitMQ or measure times: one after the other, and last.
-SLOW := ./publisher/amqp ./integration/...
-=======
 # These start RabbitMQ, measure times or build packages: one after the other, and last.
 SLOW := ./publisher/amqp ./integration/... ./cmd/spoolfs/package
->>>>>>> ee423ad (package: deb, rpm and units; an upgrade takes over what is mounted)
 
 # The revision goes into the program where git can read it, which it refuses
 # for another user's clone.
@@ -72,7 +67,7 @@ slow: ## run the tests that need a broker: of AMQP, and of the whole program
 .PHONY: chaos
 chaos: deps ## crash the store and kill the daemon far more often than the tests do (CHECKS=2000)
 	$(GO) test -count=1 -timeout=2h -run='^TestQueue_CrashLosesNothing$$' -v ./queue -rapid.checks=$(CHECKS)
-	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames' -v ./integration
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames|TestRoutes_Chain|TestRoutes_Isolation' -v ./integration
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Killed -v ./fs/janitor
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp
