@@ -72,7 +72,7 @@ chaos: deps ## crash the store and kill the daemon far more often than the tests
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run=TestLog -v ./cmd/spoolfs
-	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Reproducible -v ./cmd/spoolfs/package
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run="Reproducible|Systemd" -v ./cmd/spoolfs/package
 
 .PHONY: bench
 bench: deps ## compare with floors and alternatives, into bin/bench (as root; BENCH=short|full, SCENARIO=close,end,process,outage)

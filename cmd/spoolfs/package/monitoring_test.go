@@ -19,9 +19,8 @@ import (
 )
 
 // TestMonitoring: dashboard and alerts ask for nothing that a running daemon does not
-// show, neither metrics nor labels, and ask for what the README says matters most.
-// Whether the expressions are PromQL is found out by promtool where there is one, and
-// else only as far as brackets go.
+// show, neither metrics nor labels. Whether the expressions are PromQL is found out by
+// promtool where there is one, and else only as far as brackets go.
 func TestMonitoring(t *testing.T) {
 	shown := runningMetrics(t)
 	asked := map[string]bool{}
@@ -42,21 +41,6 @@ func TestMonitoring(t *testing.T) {
 	if len(asked) < 30 {
 		t.Errorf("only %d metrics are asked for", len(asked))
 	}
-	for _, m := range regexp.MustCompile("`(spoolfs_[a-z_]+)[{`]").FindAllStringSubmatch(metricsTable(t), -1) {
-		if !asked[m[1]] {
-			t.Errorf("the README says that %s matters, and neither dashboard nor alerts ask for it", m[1])
-		}
-	}
-}
-
-// metricsTable is the part of the README about metrics.
-func metricsTable(t *testing.T) string {
-	_, table, found := strings.Cut(read(t, "../../../README.md"), "\nThe metrics that matter most:\n")
-	table, _, ended := strings.Cut(table, "\n```")
-	if !found || !ended {
-		t.Fatal("the README has no such table")
-	}
-	return table
 }
 
 func family(metric string) string { return strings.TrimSuffix(metric, "_bucket") }

@@ -66,6 +66,9 @@ mount -a -t fuse.spoolfs || fail "mount -a"
 keeper=$(value pid keeper)
 waits_for grep -q '^topic a,b$' /run/spool/.status/config
 
+# The broker is away, which is no reason to send jobs elsewhere.
+sh /usr/share/spoolfs/slurm/prolog || fail "the prolog refuses jobs"
+
 echo "--- upgraded under load"
 writer() { # writer NUMBER: writes files until it is told to stop, counts them, and errors
   local n=0 errors=0
