@@ -49,7 +49,6 @@ echo "--- installed"
 install "$FIRST"
 [[ $(spoolfs version) == "spoolfs "* ]] || fail "no spoolfs"
 getent passwd spoolfs >/dev/null || fail "no user"
-man -w mount.fuse.spoolfs >/dev/null 2>&1 || [[ -e /usr/share/man/man8/mount.fuse.spoolfs.8.gz ]] || fail "no manual page"
 
 if [[ $kind == deb ]]; then
   said=$(systemd-analyze verify /usr/lib/systemd/system/spoolfs.service /usr/lib/systemd/system/spoolfs@.service 2>&1) || fail "units: $said"
@@ -78,11 +77,10 @@ writer() { # writer NUMBER: writes files until it is told to stop, counts them, 
   echo "$n $errors" >"/mnt/written.$1"
 }
 for i in 1 2 3 4 5 6 7 8; do writer $i & done
-waits_for test "$(ls -d /run/spool/.status)"
+
 enough() { (($(value ingested_messages_total fs) > $1)); }
 waits_for enough 100
 install "$LATER"
-[[ $(value version queue 2>/dev/null || true) == "" ]]
 [[ $(spoolfs status --json | grep -o '"version": *"[^"]*"' | head -n 1) == *"$LATER_VERSION"* ]] || fail "not the later version: $(spoolfs status --json | head -c 300)"
 [[ $(value pid keeper) == "$keeper" ]] || fail "another keeper"
 [[ $(value upgrades_total keeper) == 1 ]] || fail "no upgrade: $(cat /run/spool/.status/keeper)"

@@ -22,7 +22,6 @@ is() { [[ $(show "$1") == $2 ]]; }
 must() { is "$1" "$2" || fail "$1 is $(show "$1"), want $2"; }
 mounted() { grep -q " /run/spool fuse.spoolfs " /proc/mounts; }
 record() { echo '{"pubTime": "20261130T070000", "baseUrl": "http://h", "relPath": "a/b"}'; }
-confirmed() { cat /run/spool/.status/publisher; }
 
 mkdir -p /etc/spoolfs
 printf 'mountpoint: /run/spool\nbroker: amqp://u@127.0.0.1:1/\nexchange: x\n' >/etc/spoolfs/spoolfs.yaml
