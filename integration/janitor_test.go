@@ -320,6 +320,20 @@ func TestMount_Janitor(t *testing.T) {
 	}
 }
 
+// TestMount_StopPaused: a stop does not wait for a publisher that is paused.
+func TestMount_StopPaused(t *testing.T) {
+	s := startSpool(t, "stdout:", "--exchange", "x", "--stop-send", "1h")
+	s.command("pause", s.dir)
+	writeFiles(t, s.dir, 0, 10)
+	s.untilIngested(20)
+	if code := s.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if got := s.stored(); len(got.pending) != 20 {
+		t.Errorf("%d messages are left, want 20", len(got.pending))
+	}
+}
+
 // TestMount_StopEmpty: with --stop-empty a stop waits for a broker that is away.
 func TestMount_StopEmpty(t *testing.T) {
 	node := brokerNode(t)

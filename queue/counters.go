@@ -30,7 +30,7 @@ type counters struct {
 }
 
 // drops counts messages that were removed by the options of their route.
-type drops struct{ oldest, newest, coalesced uint64 }
+type drops struct{ oldest, newest uint64 }
 
 // enter counts what has become visible: committed or appended.
 func (c *counters) enter(added content) {
@@ -78,18 +78,17 @@ const (
 	tagPartialBytes
 	tagDroppedOldest
 	tagDroppedNewest
-	tagCoalesced
 )
 
 // byTag lists the numbers in the order of their tags.
-func (c *counters) byTag() [16]*uint64 {
-	return [16]*uint64{
+func (c *counters) byTag() [15]*uint64 {
+	return [15]*uint64{
 		&c.next, &c.head,
 		&c.pending.count, &c.pending.bytes, &c.staged.count, &c.staged.bytes,
 		&c.delayed.count, &c.delayed.bytes, &c.dead.count, &c.dead.bytes,
 		&c.swept,
 		&c.partial.count, &c.partial.bytes,
-		&c.drops.oldest, &c.drops.newest, &c.drops.coalesced,
+		&c.drops.oldest, &c.drops.newest,
 	}
 }
 

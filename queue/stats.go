@@ -23,9 +23,8 @@ type Stats struct {
 	Bytes uint64
 
 	// What the options of routes have removed, since the store was made: messages
-	// that DropOldest and DropNewest have dropped, and those that were replaced by
-	// later ones.
-	DroppedOldest, DroppedNewest, Coalesced uint64
+	// that DropOldest and DropNewest have dropped.
+	DroppedOldest, DroppedNewest uint64
 
 	// Oldest is when the oldest message was stored that is ready or leased;
 	// zero when there is none.
@@ -42,7 +41,6 @@ func (s *Stats) add(o Stats) {
 	s.Bytes += o.Bytes
 	s.DroppedOldest += o.DroppedOldest
 	s.DroppedNewest += o.DroppedNewest
-	s.Coalesced += o.Coalesced
 	if s.Oldest.IsZero() || !o.Oldest.IsZero() && o.Oldest.Before(s.Oldest) {
 		s.Oldest = o.Oldest
 	}
@@ -102,7 +100,7 @@ func (r *Route) counts() (Stats, spans) {
 		Ready: c.pending.count - leased, Leased: leased,
 		Delayed: c.delayed.count, Dead: c.dead.count, Partial: c.partial.count,
 		Staged: c.staged.count, Bytes: c.all().bytes,
-		DroppedOldest: c.drops.oldest, DroppedNewest: c.drops.newest, Coalesced: c.drops.coalesced,
+		DroppedOldest: c.drops.oldest, DroppedNewest: c.drops.newest,
 	}
 	if first := r.waitingLocked(64); len(first) > 0 && (leased == 0 || first[0].lo < r.leased[0].seq) {
 		return s, first

@@ -52,8 +52,8 @@ func (p *routeParts) isDone(empty bool) bool {
 		return true
 	}
 	switch p.publisher.Stats().State {
-	case publisher.Waiting, publisher.Blocked:
-		return !empty // the broker takes nothing, and the store keeps it
+	case publisher.Waiting, publisher.Blocked, publisher.Paused:
+		return !empty // nothing goes out, and the store keeps it
 	}
 	return false
 }
