@@ -81,6 +81,10 @@ func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) 
 	if err != nil {
 		return fs.status(err)
 	}
+	if _, done := fs.doneBefore(&in.InHeader); done {
+		// It may have been answered, and what came after it must not be undone.
+		in.Valid &= fuse.FATTR_FH
+	}
 	if size, ok := in.GetSize(); ok {
 		if err := fs.setSize(n, h, in, int64(size)); err != nil {
 			return fs.status(err)

@@ -327,6 +327,35 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplay_AnsweredTruncate: where requests are taken from the memory, one may come
+// again that was answered. A truncation that does takes nothing away of what its
+// writer has written since, and a chmod does not undo a later one.
+func TestReplay_AnsweredTruncate(t *testing.T) {
+	r := newRig(t, Options{})
+	s := r.serveAgain(newScript())
+	f := r.as(7).mustCreate("f")
+	f.writeAt(line("000001")+line("000002"), 0)
+	in := fuse.SetAttrIn{}
+	in.InHeader, in.Fh = f.header(f.node), f.fh
+	in.Valid, in.Size, in.Mode = fuse.FATTR_SIZE|fuse.FATTR_FH|fuse.FATTR_MODE, uint64(len(line("000001"))), 0o600
+	request := encode(codeSetAttr, &in)
+	r.execute(s, request, false)
+	if st := f.writeAt(line("000003"), uint64(len(line("000001")))); !st.Ok() {
+		t.Fatal(st)
+	}
+	f.chmod(f.node, 0o640)
+	r.takeOver()
+	s = r.serveAgain(newScript())
+	if got := errnoOf(r.execute(s, again(request), true)); got != 0 {
+		t.Errorf("the reply is %v", got)
+	}
+	if _, attr, _ := r.as(7).stat("f"); attr.Mode&0o777 != 0o640 {
+		t.Errorf("the mode is %o", attr.Mode)
+	}
+	f.close()
+	r.wantBodies(line("000001") + line("000003"))
+}
+
 // TestTakeOver_HalfReleased proves G10: a process may die when a file has been
 // given up by one of its handles wholly, and by another one only in part.
 func TestTakeOver_HalfReleased(t *testing.T) {
