@@ -81,7 +81,7 @@ func (fs *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) 
 	if err != nil {
 		return fs.status(err)
 	}
-	if _, done := fs.doneBefore(&in.InHeader); done {
+	if fs.answeredBefore(&in.InHeader) {
 		// It may have been answered, and what came after it must not be undone.
 		in.Valid &= fuse.FATTR_FH
 	}

@@ -181,6 +181,9 @@ func (fs *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.
 	if d := fs.madeBefore(in, name); d != nil {
 		return fs.finishMkdir(in, d, out)
 	}
+	if fs.answeredBefore(&in.InHeader) {
+		return fuse.EIO
+	}
 	fs.mu.Lock()
 	d, err := fs.mkdirLocked(in, name)
 	if err != nil {

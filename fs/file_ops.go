@@ -22,6 +22,9 @@ func (fs *FS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fus
 		fs.answerCreate(h, out)
 		return fuse.OK
 	}
+	if fs.answeredBefore(&in.InHeader) {
+		return fuse.EIO
+	}
 	// Refused here a writer notices; errors of close are lost on shells.
 	if err := fs.admit(in.Uid, in.NodeId); err != nil {
 		return fs.status(err)
@@ -113,6 +116,9 @@ func (fs *FS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.S
 	if h := fs.openedBefore(&in.InHeader); h != nil {
 		return fs.finishOpen(h, in, out)
 	}
+	if fs.answeredBefore(&in.InHeader) {
+		return fuse.EIO
+	}
 	var p process
 	var by opener
 	if writer {
@@ -150,7 +156,7 @@ func (fs *FS) finishOpen(h *handle, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Sta
 	shared := h.node.held == h.file
 	fs.mu.Unlock()
 	out.Fh, out.OpenFlags = h.fh, fuse.FOPEN_DIRECT_IO
-	if shared && h.writer && in.Flags&syscall.O_TRUNC != 0 {
+	if shared && h.writer && in.Flags&syscall.O_TRUNC != 0 && !fs.answeredBefore(&in.InHeader) {
 		if err := fs.truncate(in.Unique, h.file, 0); err != nil {
 			fs.release(h)
 			return fs.status(err)

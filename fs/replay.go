@@ -16,7 +16,8 @@ import (
 // shm.Resent. It may have been carried out and not been answered. What is left
 // of that, and what makes up for the rest:
 //
-//	CREATE OPEN   a handle with the number of the request
+//	CREATE OPEN   a handle with the number of the request; with the outcome and
+//	              no handle, it has been released
 //	WRITE FLUSH   the outcome, which is kept together with the change
 //	SETATTR       as well; without it, the values are absolute
 //	UNLINK RMDIR  as well; without it, that the name is not there
@@ -46,6 +47,15 @@ func (fs *FS) doneBefore(in *fuse.InHeader) (value uint64, done bool) {
 		}
 	}
 	return 0, false
+}
+
+// answeredBefore reports whether a request has been carried out wholly. Where
+// requests are taken from the memory it may have been answered, too, and what it
+// made may have been used and be gone: then nobody sees what is answered now, and
+// it must not be made again.
+func (fs *FS) answeredBefore(in *fuse.InHeader) bool {
+	_, done := fs.doneBefore(in)
+	return done
 }
 
 // openedBefore returns the handle that a request has made before; nil if it has
