@@ -58,7 +58,7 @@ lint: ## check the format of the code, vet it, and run staticcheck
 
 .PHONY: unit
 unit: ## run the tests that need no broker
-	$(GO) test -race -count=1 -timeout=10m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SLOW))")
+	$(GO) test -race -count=1 -timeout=30m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SLOW))")
 
 .PHONY: slow
 slow: ## run the tests that need a broker: of AMQP, and of the whole program
