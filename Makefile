@@ -62,7 +62,7 @@ unit: ## run the tests that need no broker
 
 .PHONY: slow
 slow: ## run the tests that need a broker: of AMQP, and of the whole program
-	$(GO) test -race -count=1 -timeout=30m -p=1 $(SLOW)
+	$(GO) test -race -count=1 -timeout=1h -p=1 $(SLOW)
 
 .PHONY: chaos
 chaos: deps ## crash the store and kill the daemon far more often than the tests do (CHECKS=2000)
