@@ -117,7 +117,7 @@ func (t *statusTree) isPublic(id statusID) bool {
 	switch id.kind {
 	case kindRoot, kindRoutes, kindRoute, kindOpenDir:
 		return true
-	case kindFlat:
+	case kindFlat, kindPage:
 		return !t.flat(id).Private
 	}
 	return false

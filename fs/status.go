@@ -136,7 +136,7 @@ func (t *statusTree) describe(id statusID) (statusEntry, error) {
 	switch {
 	case id.isDir():
 		return t.directory(id), nil
-	case id.kind == kindFlat:
+	case id.isSnapshot():
 		return t.flatEntry(id)
 	case id.kind == kindControl:
 		return t.controlEntry(), nil

@@ -14,7 +14,6 @@ type snapshot struct {
 	content []byte
 	attr    fuse.Attr
 	data    shm.Data // the content, where it is that of a handle in the shared memory
-	once    bool     // it is for one handle, as a page is
 }
 
 // snapshot makes a file of content.
@@ -63,7 +62,8 @@ func (t *statusTree) flatEntry(id statusID) (statusEntry, error) {
 }
 
 // flatSnapshot returns the snapshot of a flat file. One that a former process has
-// taken is taken anew.
+// taken is taken anew. A page cannot be, since its node does not tell its key: with
+// ESTALE the kernel looks for its name again.
 func (t *statusTree) flatSnapshot(id statusID) (*snapshot, error) {
 	t.mu.Lock()
 	s := t.snapshots[id.node()]
@@ -71,6 +71,8 @@ func (t *statusTree) flatSnapshot(id statusID) (*snapshot, error) {
 	switch {
 	case s != nil:
 		return s, nil
+	case id.kind == kindPage:
+		return nil, syscall.ESTALE
 	case int(id.route) >= len(t.files) || !t.fs.tookOver:
 		return nil, syscall.ENOENT
 	}
@@ -112,7 +114,7 @@ func (t *statusTree) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.opened[out.Fh] = s
-	if s.once {
+	if id.kind == kindPage { // it is for one handle
 		delete(t.snapshots, id.node())
 	}
 	if h := t.newSink(id); h != nil && in.Flags&syscall.O_ACCMODE != syscall.O_RDONLY {
@@ -159,7 +161,7 @@ func (t *statusTree) reopen(in *fuse.ReadIn) (*snapshot, error) {
 		return nil, syscall.EBADF
 	}
 	id := parseStatusID(in.NodeId)
-	if id.kind == kindFlat && in.Offset > 0 {
+	if id.kind == kindPage || id.kind == kindFlat && in.Offset > 0 {
 		return nil, syscall.EIO
 	}
 	s, err := patient(t.fs, in.Unique, func() (*snapshot, error) { return t.load(id) })

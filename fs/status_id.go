@@ -35,6 +35,7 @@ const (
 	kindOpenDir                      // .status/open
 	kindUserDir                      // .status/open/<uid>
 	kindOpenFile                     // .status/open/<uid>/<name>
+	kindPage                         // .status/<name>.<key>: a page of a flat file
 )
 
 // A node id of the tree, from the highest bit down: 1, kind, route, attempts,
@@ -65,7 +66,7 @@ func (id statusID) node() uint64 {
 // tells one moment of a file from another.
 func (id statusID) ino() uint64 {
 	id.attempts = 0
-	if id.kind == kindFlat {
+	if id.isSnapshot() {
 		id.number = 0
 	}
 	return id.node()
@@ -83,6 +84,9 @@ func parseStatusID(node uint64) statusID {
 		number:   node % maxNumber,
 	}
 }
+
+// isSnapshot reports whether the node is one moment of a flat file, or of a page of it.
+func (id statusID) isSnapshot() bool { return id.kind == kindFlat || id.kind == kindPage }
 
 // isDir reports whether the node is a directory.
 func (id statusID) isDir() bool {

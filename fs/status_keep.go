@@ -28,7 +28,7 @@ func (t *statusTree) keep(fh uint64, id statusID, s *snapshot) *snapshot {
 	if err != nil {
 		return s // it has no room: the next process takes the moment anew
 	}
-	kept := &snapshot{content: table.Bytes(d)[:len(s.content)], attr: s.attr, data: d, once: s.once}
+	kept := &snapshot{content: table.Bytes(d)[:len(s.content)], attr: s.attr, data: d}
 	copy(kept.content, s.content)
 	var c shm.Change
 	c.Set(shm.Key{Kind: kindSnapshot, ID: fh}, func(b []byte) []byte { return kept.encode(b, id) })
@@ -105,7 +105,7 @@ func (t *takeover) readSnapshots() error {
 	}
 	for fh, k := range found {
 		id := parseStatusID(k.node)
-		if id.kind == kindFlat && int(id.route) >= len(tree.files) {
+		if id.isSnapshot() && int(id.route) >= len(tree.files) {
 			lose(fh, shm.ErrLayout)
 			continue
 		}

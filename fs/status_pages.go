@@ -43,9 +43,8 @@ func (t *statusTree) findPage(name string) (statusEntry, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id := statusID{kind: kindFlat, route: uint16(file), number: t.fs.memory.NextSnapshot() % maxNumber}
+	id := statusID{kind: kindPage, route: uint16(file), number: t.fs.memory.NextSnapshot() % maxNumber}
 	s := t.snapshot(id, content, time.Now())
-	s.once = true
 	t.snapshots[id.node()] = s
 	t.pages = append(t.pages, id.node())
 	if len(t.pages) > maxPages {

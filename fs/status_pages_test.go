@@ -54,3 +54,32 @@ func TestStatusPages(t *testing.T) {
 		t.Errorf("%d handles are kept", n)
 	}
 }
+
+// TestStatusPages_TakeOver: a page that was looked for before another process took
+// over is not taken for the flat file, nor for another page; one that is open stays
+// what it was.
+func TestStatusPages_TakeOver(t *testing.T) {
+	r := newRig(t, Options{Status: []StatusFile{{
+		Name: "export", Content: func() []byte { return []byte("first") },
+		Pages: func(key string) ([]byte, error) { return []byte("page " + key), nil },
+	}}})
+	open, st := r.as(0).openNode(r.mustPath("export.a").NodeId, syscall.O_RDONLY)
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	found := r.mustPath("export.b").NodeId
+	r.takeOver()
+	if _, st := r.as(0).openNode(found, syscall.O_RDONLY); st != fuse.Status(syscall.ESTALE) {
+		t.Errorf("the page of the former process opens with %v", st)
+	}
+	if got := open.read(10); got != "page a" {
+		t.Errorf("the open page reads %q", got)
+	}
+	if got := r.content("export.b"); got != "page b" {
+		t.Errorf("the page reads %q when it is looked for again", got)
+	}
+	open.release()
+	if n := len(r.fs.tree.opened) + len(r.fs.tree.snapshots); n != 0 {
+		t.Errorf("%d snapshots are kept", n)
+	}
+}

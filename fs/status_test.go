@@ -18,7 +18,7 @@ import (
 func TestStatusID(t *testing.T) {
 	seen := map[uint64]statusID{}
 	for range 1000 {
-		for kind := kindFlat; kind <= kindTorn; kind++ {
+		for kind := kindFlat; kind <= kindPage; kind++ {
 			id := statusID{kind, uint16(rand.N(maxRoutes)), uint8(rand.N(16)), rand.N(uint64(maxNumber))}
 			node := id.node()
 			if got := parseStatusID(node); got != id || !inStatus(node) {

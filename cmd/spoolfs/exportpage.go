@@ -18,7 +18,7 @@ import (
 // empty one, and .status/export.<key> are the others. A page is lines of a bundle
 // and one more:
 //
-//	{"spoolfs_page": 1, "messages": 256, "sum": "<SHA-256 of the lines above>", "next": "<key>"}
+//	{"spoolfs_page": 1, "key": "<its key>", "messages": 256, "sum": "<SHA-256 of the lines above>", "next": "<key>"}
 //
 // A key is a place in the store, so that a reader, or a daemon that has taken over
 // from another, goes on where it was. The last page has no next.
@@ -27,6 +27,7 @@ const pageFormat = 1
 // pageEnd is the last line of a page.
 type pageEnd struct {
 	Format   int    `json:"spoolfs_page"`
+	Key      string `json:"key"`
 	Messages int    `json:"messages"`
 	Sum      string `json:"sum"`
 	Next     string `json:"next"`
@@ -47,14 +48,14 @@ func (d *daemon) exportFile() fs.StatusFile {
 	return fs.StatusFile{
 		Name: "export", Private: true, Pages: d.exportPage,
 		Content: func() []byte {
-			return newPage(nil, 0, pageKey{state: pageStates[0], route: d.queue.Routes()[0].Name()}.String())
+			return newPage("", nil, 0, pageKey{state: pageStates[0], route: d.queue.Routes()[0].Name()}.String())
 		},
 	}
 }
 
-func newPage(lines []byte, messages int, next string) []byte {
+func newPage(key string, lines []byte, messages int, next string) []byte {
 	sum := sha256.Sum256(lines)
-	return append(lines, jsonLine(pageEnd{pageFormat, messages, hex.EncodeToString(sum[:]), next})...)
+	return append(lines, jsonLine(pageEnd{pageFormat, key, messages, hex.EncodeToString(sum[:]), next})...)
 }
 
 // pageKey is where a page begins: behind a place.
@@ -120,7 +121,7 @@ func (d *daemon) exportPage(text string) ([]byte, error) {
 
 func pageBehind(r *queue.Route, state queue.State, k pageKey, routes []*queue.Route) ([]byte, error) {
 	var lines []byte
-	messages := 0
+	messages, key := 0, k.String()
 	for e, err := range r.Entries(state, k.after) {
 		if err != nil {
 			return nil, err
@@ -128,8 +129,8 @@ func pageBehind(r *queue.Route, state queue.State, k pageKey, routes []*queue.Ro
 		lines = append(lines, bundleLine(r.Name(), k.state, e.Message)...)
 		k.after = e.Place
 		if messages++; messages == pageMessages || len(lines) >= pageBytes {
-			return newPage(lines, messages, k.String()), nil
+			return newPage(key, lines, messages, k.String()), nil
 		}
 	}
-	return newPage(lines, messages, k.next(routes)), nil
+	return newPage(key, lines, messages, k.next(routes)), nil
 }

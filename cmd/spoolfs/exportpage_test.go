@@ -35,12 +35,13 @@ func TestExportPage(t *testing.T) {
 	}
 	seen, pages := map[string]string{}, 0
 	for ; end.Next != ""; pages++ {
-		text, err := d.exportPage(end.Next)
+		key := end.Next
+		text, err := d.exportPage(key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var body []byte
-		if body, end, ok = splitPage(text); !ok || len(text) > 2*pageBytes || bytes.Count(body, []byte("\n")) != end.Messages {
+		if body, end, ok = splitPage(text); !ok || end.Key != key || len(text) > 2*pageBytes || bytes.Count(body, []byte("\n")) != end.Messages {
 			t.Fatalf("a page of %d bytes and %d messages, %t", len(text), end.Messages, ok)
 		}
 		_, rest, _ := bytes.Cut(text, []byte("\n"))

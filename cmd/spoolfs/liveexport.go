@@ -21,9 +21,9 @@ type liveExport struct {
 
 // run reads all pages.
 func (x *liveExport) run() error {
-	end, err := x.page("export")
+	end, err := x.page("")
 	for err == nil && end.Next != "" {
-		end, err = x.page("export." + end.Next)
+		end, err = x.page(end.Next)
 	}
 	return err
 }
@@ -35,13 +35,17 @@ const (
 	pagePause = 100 * time.Millisecond
 )
 
-func (x *liveExport) page(name string) (pageEnd, error) {
+func (x *liveExport) page(key string) (pageEnd, error) {
+	name := "export"
+	if key != "" {
+		name += "." + key
+	}
 	for range pageTries {
 		text, err := x.client.read(name)
 		switch lines, end, ok := splitPage(text); {
-		case err == nil && ok:
+		case err == nil && ok && end.Key == key:
 			return end, x.take(lines)
-		case err != nil && !errors.Is(err, syscall.EIO): // as that of a page of which a former daemon has given the beginning
+		case err != nil && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ESTALE): // as those of a page that a former daemon has begun
 			return pageEnd{}, err
 		}
 		timer := time.NewTimer(pagePause)
