@@ -22,9 +22,11 @@ var arrows = map[string][]string{
 	"spoolfs/publisher/amqp":       {"spoolfs/publisher", "spoolfs/queue"},
 	"spoolfs/cmd/spoolfs":          {"spoolfs/fs", "spoolfs/fs/device", "spoolfs/fs/ingest", "spoolfs/fs/janitor", "spoolfs/fs/keeper", "spoolfs/fs/shm", "spoolfs/publisher", "spoolfs/publisher/amqp", "spoolfs/queue"},
 	"spoolfs/cmd/spoolfs/package":  {}, // no code, but tests
-	"spoolfs/integration/rabbit":   {},
-	"spoolfs/integration/demo":     {"spoolfs/integration/rabbit"},
-	"spoolfs/integration/bench":    {"spoolfs/integration/rabbit"},
+	"spoolfs/integration/rabbit":   {"spoolfs/integration/subprocess"},
+	"spoolfs/integration/demo":     {"spoolfs/integration/rabbit", "spoolfs/integration/subprocess"},
+	"spoolfs/integration/bench":    {"spoolfs/integration/rabbit", "spoolfs/integration/subprocess"},
+
+	"spoolfs/integration/subprocess": {},
 
 	// Floors for a comparison: they use directly what they are about.
 	"spoolfs/integration/bench/floor": {"spoolfs/fs/device"},

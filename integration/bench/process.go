@@ -6,20 +6,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"spoolfs/integration/subprocess"
 )
 
-// process is a server that runs until it is stopped. It has a process group of
-// its own, and ends with us.
+// process is a server that runs until it is stopped, and ends with us.
 type process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended, with err
-	err  error
-	log  string // path of what it prints
+	*subprocess.Process
+	log string // path of what it prints
 }
 
 // stopTime is how long a server may take to end.
@@ -33,21 +31,8 @@ func startProcess(log string, cmd *exec.Cmd) (*process, error) {
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	p := &process{cmd: cmd, done: make(chan struct{}), log: log}
-	started := make(chan error)
-	go func() {
-		// Pdeathsig comes when the thread ends that started the process.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			p.err = cmd.Wait()
-			close(p.done)
-		}
-	}()
-	return p, <-started
+	p, err := subprocess.Start(cmd, syscall.SIGTERM)
+	return &process{p, log}, err
 }
 
 // until waits for a condition. It fails when the process ends before, or after a
@@ -59,10 +44,10 @@ func (p *process) until(what string, limit time.Duration, cond func() bool) erro
 	for !cond() {
 		select {
 		case <-ticker.C:
-		case <-p.done:
-			return fmt.Errorf("%s ended before it was %s: %v\n%s", p.cmd.Args[0], what, p.err, p.output())
+		case <-p.Done():
+			return fmt.Errorf("%s ended before it was %s: %v\n%s", p.Args[0], what, p.Err(), p.output())
 		case <-deadline:
-			return fmt.Errorf("%s was not %s within %s\n%s", p.cmd.Args[0], what, limit, p.output())
+			return fmt.Errorf("%s was not %s within %s\n%s", p.Args[0], what, limit, p.output())
 		}
 	}
 	return nil
@@ -85,25 +70,25 @@ func (p *process) saysReady() bool { return strings.Contains(p.output(), "ready"
 
 // stop ends the process as an operator does.
 func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-time.After(stopTime):
-		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-		<-p.done
-		return fmt.Errorf("%s did not end within %s", p.cmd.Args[0], stopTime)
+		p.KillGroup()
+		<-p.Done()
+		return fmt.Errorf("%s did not end within %s", p.Args[0], stopTime)
 	}
-	if p.err != nil {
-		return fmt.Errorf("%s: %w\n%s", p.cmd.Args[0], p.err, p.output())
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", p.Args[0], err, p.output())
 	}
 	return nil
 }
 
 // family is the process with its descendants.
 func (p *process) family() []int {
-	pids := []int{p.cmd.Process.Pid}
+	pids := []int{p.Cmd.Process.Pid}
 	for i := 0; i < len(pids); i++ {
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
 		for _, list := range lists {

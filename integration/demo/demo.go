@@ -73,14 +73,14 @@ func (d *demo) close() error {
 	var errs []error
 	d.writers.kill()
 	if d.ls != nil {
-		d.ls.kill()
+		d.ls.KillGroup()
 	}
 	if d.spool != nil {
 		errs = append(errs, d.spool.close())
 	}
 	d.writers.wait()
 	if d.ls != nil {
-		<-d.ls.done
+		<-d.ls.Done()
 	}
 	if d.node != nil {
 		errs = append(errs, d.node.Close())

@@ -96,8 +96,8 @@ func (s *spool) await(ctx context.Context, wanted func(status) bool) (status, er
 		}
 		select {
 		case <-poll.C:
-		case <-s.done:
-			return st, fmt.Errorf("spoolfs ended before its time: %s", s.cmd.ProcessState)
+		case <-s.Done():
+			return st, fmt.Errorf("spoolfs ended before its time: %s", s.ProcessState)
 		case <-ctx.Done():
 			return st, context.Cause(ctx)
 		}

@@ -18,8 +18,8 @@ func TestSpool_CloseAfterKill(t *testing.T) {
 	if err := s.start(t.Context(), "exchange", "stdout:"); err != nil {
 		t.Error(err)
 	} else {
-		s.kill()
-		<-s.done
+		s.KillGroup()
+		<-s.Done()
 		if !isMounted(s.mountpoint()) {
 			t.Error("the mount is gone: the test does not test")
 		}

@@ -75,10 +75,11 @@ func (w *writer) times() ([]time.Duration, error) {
 
 // complaint is what the writer ended with.
 func (w *writer) complaint() error {
-	if w.err == nil {
+	err := w.Err()
+	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("writer %s %d: %w: %s", w.cmd.Args[0], w.cmd.Process.Pid, w.err, strings.TrimSpace(w.errors.String()))
+	return fmt.Errorf("writer %s %d: %w: %s", w.Args[0], w.Cmd.Process.Pid, err, strings.TrimSpace(w.errors.String()))
 }
 
 // firstWrite is a buffer that tells when it is written to for the first time.

@@ -37,7 +37,7 @@ func (ws *writers) await(ctx context.Context) error {
 	for _, w := range ws.all {
 		select {
 		case <-w.out.done:
-		case <-w.done:
+		case <-w.Done():
 			return errors.Join(errors.New("a writer ended before its time"), w.complaint())
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -55,7 +55,7 @@ func (ws *writers) write(ctx context.Context) (took time.Duration, times []time.
 	}
 	for _, w := range ws.all {
 		select {
-		case <-w.done:
+		case <-w.Done():
 		case <-ctx.Done():
 			return 0, nil, context.Cause(ctx)
 		}
@@ -76,7 +76,7 @@ func (ws *writers) kill() {
 		return
 	}
 	for _, w := range ws.all {
-		w.kill()
+		w.KillGroup()
 	}
 	ws.gate.Close()
 }
@@ -87,6 +87,6 @@ func (ws *writers) wait() {
 		return
 	}
 	for _, w := range ws.all {
-		<-w.done
+		<-w.Done()
 	}
 }

@@ -83,7 +83,7 @@ func (n *Node) Start(ctx context.Context) error {
 // startEpmdLocked runs the name server of the node, which would otherwise
 // start one itself, as a daemon that stays.
 func (n *Node) startEpmdLocked(ctx context.Context) error {
-	if n.epmd != nil && n.epmd.alive() {
+	if n.epmd != nil && n.epmd.Alive() {
 		return nil
 	}
 	path, err := exec.LookPath("epmd")
@@ -131,7 +131,7 @@ func (n *Node) Running() bool {
 	return n.runningLocked()
 }
 
-func (n *Node) runningLocked() bool { return n.server != nil && n.server.alive() }
+func (n *Node) runningLocked() bool { return n.server != nil && n.server.Alive() }
 
 // Ctl runs rabbitmqctl against the node and returns what it prints. It takes a
 // second or two.

@@ -5,56 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
+
+	"spoolfs/integration/subprocess"
 )
 
-// A process is a child of ours that dies with us, in a process group of its
-// own.
-type process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the child has been waited for
-	err  error         // of its end; valid after done
-}
+// A process is a child of ours that dies with us.
+type process struct{ *subprocess.Process }
 
-// startProcess runs cmd. The kernel sends Pdeathsig when the thread that
-// started the child ends, not the process, so that thread waits for the child.
 func startProcess(cmd *exec.Cmd) (*process, error) {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Setpgid = true
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			p.err = cmd.Wait()
-			close(p.done)
-		}
-	}()
-	if err := <-started; err != nil {
+	p, err := subprocess.Start(cmd, syscall.SIGKILL)
+	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return &process{p}, nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
-func (p *process) alive() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
+func (p *process) pid() int { return p.Cmd.Process.Pid }
 
 // await waits until the process is ready. It is an error if it ends before.
 func (p *process) await(ctx context.Context, ready func() bool) error {
@@ -63,8 +31,8 @@ func (p *process) await(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		select {
 		case <-poll.C:
-		case <-p.done:
-			return fmt.Errorf("ended before it was ready: %w", p.err)
+		case <-p.Done():
+			return fmt.Errorf("ended before it was ready: %w", p.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -75,8 +43,8 @@ func (p *process) await(ctx context.Context, ready func() bool) error {
 // wait waits for the end of the process, and ends it when ctx does.
 func (p *process) wait(ctx context.Context) error {
 	select {
-	case <-p.done:
-		return p.err
+	case <-p.Done():
+		return p.Err()
 	case <-ctx.Done():
 		return errors.Join(context.Cause(ctx), p.kill())
 	}
@@ -86,9 +54,9 @@ func (p *process) wait(ctx context.Context) error {
 func (p *process) terminate(ctx context.Context) error {
 	family := descendants(p.pid())
 	// An error says that it is gone already.
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.Cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.done:
+	case <-p.Done():
 		return waitGone(family)
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -99,13 +67,11 @@ func (p *process) terminate(ctx context.Context) error {
 // that the Erlang VM runs are in groups of their own, hence one by one.
 func (p *process) kill() error {
 	family := descendants(p.pid())
-	if p.alive() {
-		syscall.Kill(-p.pid(), syscall.SIGKILL)
-	}
+	p.KillGroup()
 	for _, d := range family {
 		d.kill()
 	}
-	<-p.done
+	<-p.Done()
 	return waitGone(family)
 }
 
