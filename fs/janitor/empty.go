@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -108,7 +109,12 @@ func isEmpty(fd int) bool {
 // scan lists a directory. Each name is looked at once.
 func (j *Janitor) scan(ctx context.Context, d *directory) (*found, error) {
 	all := &found{files: newListing(maxListed)}
+	began := j.opts.clock.mono()
+	defer func() { j.looked.took += j.opts.clock.mono() - began }()
 	err := each(d.fd, func(name string, kind byte) error {
+		if !strings.HasPrefix(name, ownPrefix) {
+			j.looked.names++
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -147,7 +153,7 @@ func (j *Janitor) scanDir(d *directory, all *found, name string) {
 	case len(all.claims)+len(all.dirs) >= maxFound:
 	case claimOwner(name) != "":
 		all.claims = append(all.claims, name)
-	case len(name) >= len(ownPrefix) && name[:len(ownPrefix)] == ownPrefix:
+	case strings.HasPrefix(name, ownPrefix):
 	case j.opts.Bare && d.depth < maxDepth:
 		all.dirs = append(all.dirs, name)
 	}

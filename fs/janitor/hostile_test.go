@@ -279,16 +279,3 @@ func TestJanitor_Grows(t *testing.T) {
 		})
 	}
 }
-
-// TestJanitor_Pause: a janitor of a large directory comes back before its claim
-// looks forsaken, and one of a small directory soon.
-func TestJanitor_Pause(t *testing.T) {
-	r := newRig(t, Options{ClaimTimeout: 5 * time.Minute})
-	for took, want := range map[time.Duration]time.Duration{
-		0: 15 * time.Second, 2 * time.Second: 18 * time.Second, time.Hour: 150 * time.Second,
-	} {
-		if got := r.j.pause(took); got != want {
-			t.Errorf("behind %s it waits for %s, want %s", took, got, want)
-		}
-	}
-}

@@ -17,6 +17,7 @@ type Janitor struct {
 	settler *settler
 	foreign foreign
 	passes  int
+	looked  looked
 
 	// spare is an empty claim that is kept for the next pass: the clock of the
 	// file system is read from it, and it is there when the disk is full. spareIn
@@ -51,12 +52,11 @@ func New(opts Options) (*Janitor, error) {
 // logged and tried again. wake, which may be nil, ends a wait.
 func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 	for ctx.Err() == nil {
-		began := time.Now()
 		more, err := j.Pass(ctx)
 		if more && err == nil {
 			continue
 		}
-		timer := time.NewTimer(j.pause(time.Since(began)))
+		timer := time.NewTimer(j.pause())
 		select {
 		case <-timer.C:
 		case <-wake:
@@ -67,11 +67,10 @@ func (j *Janitor) Run(ctx context.Context, wake <-chan struct{}) error {
 	return nil
 }
 
-// pause is how long to wait behind a pass that took a while. A large directory is
-// not looked at all the time, but before a claim that is kept looks forsaken.
-func (j *Janitor) pause(took time.Duration) time.Duration {
-	wait := j.wait()
-	return max(wait, min(9*took, j.opts.ClaimTimeout/2))
+// pause is how long to wait behind a pass. Where many files are left they are not
+// looked at all the time, nor so rarely that a claim that is kept looks forsaken.
+func (j *Janitor) pause() time.Duration {
+	return max(j.wait(), min(9*j.looked.next(), j.opts.ClaimTimeout/2))
 }
 
 // wait is the wait for the next pass: no longer than a young file needs.
@@ -141,7 +140,10 @@ func (j *Janitor) pass(ctx context.Context, age time.Duration) (more bool, err e
 		s.Young, s.Busy, s.Linked, s.Large, s.Others = 0, 0, 0, 0, 0
 		j.warned = false
 	})
+	j.looked = looked{}
 	more, err = j.empty(ctx, top)
+	now := j.Stats()
+	j.looked.taken = now.FilesTotal + now.QuarantinedTotal - before.FilesTotal - before.QuarantinedTotal
 	j.foreign.forget(j.passes)
 	return more, err
 }
