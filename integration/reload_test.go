@@ -24,11 +24,18 @@ type configured struct {
 // newConfigured prepares a spool with a configuration, and starts it.
 func newConfigured(t testing.TB, config string, args ...string) *configured {
 	t.Helper()
+	c := prepareConfigured(t, config, args...)
+	c.start()
+	return c
+}
+
+// prepareConfigured prepares a spool with a configuration, and does not start it.
+func prepareConfigured(t testing.TB, config string, args ...string) *configured {
+	t.Helper()
 	s := newSpool(t, raceBinary, "")
 	c := &configured{spool: s, file: filepath.Join(filepath.Dir(s.dir), "spoolfs.yaml")}
 	c.put(config)
 	s.args = append([]string{"--config", c.file, "--store", s.store}, args...)
-	s.start()
 	return c
 }
 
