@@ -56,7 +56,7 @@ func TestStatusTree_ListMany(t *testing.T) {
 	defer dir.Close()
 	names, err := dir.Readdirnames(1)
 	first := time.Since(began)
-	if err != nil || first > 2*time.Second {
+	if err != nil {
 		t.Errorf("the first of %d names came after %s: %v", n, first, err)
 	}
 	longest := time.Duration(0)
@@ -73,6 +73,9 @@ func TestStatusTree_ListMany(t *testing.T) {
 	whole := time.Since(began)
 	if !errors.Is(err, io.EOF) || len(names) < n || len(names) > n+25 {
 		t.Fatalf("listed %d names, want %d: %v", len(names), n, err)
+	}
+	if first > 2*time.Second && first > whole/4 {
+		t.Errorf("the first of %d names came after %s, all after %s", n, first, whole)
 	}
 	grown := s.memory("VmHWM") - before
 	if grown > 200<<20 {

@@ -86,11 +86,11 @@ func TestDial_Refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			_, err := Dial(t.Context(), Options{URL: c.url})
+			_, err := Dial(t.Context(), Options{URL: c.url, DialTimeout: time.Minute})
 			wantErr(t, err, publisher.Lazy, c.text)
 			wantCause(t, err, c.cause)
 			wantNoSecret(t, err)
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 30*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
@@ -175,11 +175,11 @@ func TestDial_BlackHole(t *testing.T) {
 			}
 		}()
 		start := time.Now()
-		_, err := Dial(ctx, Options{URL: "amqp://" + l.Addr().String()})
+		_, err := Dial(ctx, Options{URL: "amqp://" + l.Addr().String(), DialTimeout: time.Minute})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v", err)
 		}
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("took %v", took)
 		}
 	})

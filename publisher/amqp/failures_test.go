@@ -324,8 +324,8 @@ func TestLine_BlackHole(t *testing.T) {
 		l.until("aware of it", func(_ queue.Stats, p publisher.Stats) bool { return p.FailuresTotal > 0 })
 		took := time.Since(start)
 		t.Logf("noticed after %v", took)
-		if took > 4*heartbeat {
-			t.Errorf("noticed after %v, want within four heartbeats", took)
+		if took > 40*time.Second {
+			t.Errorf("noticed after %v, want within 40s", took)
 		}
 	}()
 	l.untilEmpty()

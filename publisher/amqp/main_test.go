@@ -45,7 +45,7 @@ func checkLeaks(tb testing.TB) {
 	tb.Helper()
 	before := goleak.IgnoreCurrent()
 	// Of the node, which some tests start again.
-	keeper := goleak.IgnoreAnyFunction("spoolfs/integration/rabbit.startProcess.func1")
+	keeper := goleak.IgnoreAnyFunction("spoolfs/integration/subprocess.Start.func1")
 	tb.Cleanup(func() { goleak.VerifyNone(tb, before, keeper) })
 }
 
