@@ -81,11 +81,11 @@ func sizeByUser(ms []Message, values []value) map[uint32]tally {
 
 // admitAll asks for several users.
 func (r *Route) admitAll(sizes map[uint32]tally) error {
-	if err := r.makeRoom(sumOf(sizes)); err != nil {
+	if err := r.makeRoom(demand{more: sumOf(sizes)}); err != nil {
 		return err
 	}
 	for uid, t := range sizes {
-		if err := r.admit(uid, t, false); err != nil {
+		if err := r.admit(uid, t); err != nil {
 			return err
 		}
 	}

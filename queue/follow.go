@@ -29,17 +29,15 @@ type Follow struct {
 // HandOver ends leases and makes what follows ready, all or nothing. Not synced, as
 // Ack: a crash that takes it back leaves the parents, whose follow-ups have the
 // same IDs again. No limit holds up what follows, but a route that is full and drops
-// messages does so here as well.
+// messages does so here as well, as far as it can.
 func (r *Route) HandOver(all ...Handover) error {
 	if err := r.q.begin(); err != nil {
 		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
 	defer r.q.end()
 	entering := entrants(all)
-	for _, in := range entering {
-		if err := in.route.makeRoom(sumOf(in.sizes)); err != nil {
-			return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
-		}
+	if err := makeRoomFor(entering, all); err != nil {
+		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
 	w, err := r.submitHandOver(all, entering)
 	if err = r.q.await(w, err); err != nil {
@@ -49,16 +47,43 @@ func (r *Route) HandOver(all ...Handover) error {
 		if in.extent != nil {
 			in.route.ready(in.extent)
 		}
+		if in.dropped > 0 {
+			in.route.logDrops(in.dropped, dropsNewest)
+		}
+	}
+	return nil
+}
+
+// makeRoomFor makes room in each route that makes some. What leaves makes room in the
+// store for those that enter one.
+func makeRoomFor(entering []*entrant, all []Handover) error {
+	var leaves tally
+	for _, h := range all {
+		if h.Reason == "" {
+			leaves.add(tally{1, h.Lease.bytes})
+		}
+	}
+	for _, in := range entering {
+		d := demand{anyway: true}
+		for _, v := range in.values {
+			d.more.add(v.size())
+		}
+		d.leaves = tally{min(leaves.count, d.more.count), min(leaves.bytes, d.more.bytes)}
+		leaves.sub(d.leaves)
+		if err := in.route.makeRoom(d); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // entrant are the messages that enter a route.
 type entrant struct {
-	route  *Route
-	values []value
-	sizes  map[uint32]tally
-	extent *extent
+	route   *Route
+	values  []value
+	uids    []uint32 // of each
+	extent  *extent
+	dropped uint64
 }
 
 // entrants are what enters each route, in the order of their parents.
@@ -69,7 +94,7 @@ func entrants(all []Handover) []*entrant {
 		for _, f := range h.Follow {
 			in := byRoute[f.Route]
 			if in == nil {
-				in = &entrant{route: f.Route, sizes: map[uint32]tally{}}
+				in = &entrant{route: f.Route}
 				byRoute[f.Route] = in
 				entering = append(entering, in)
 			}
@@ -82,11 +107,31 @@ func entrants(all []Handover) []*entrant {
 func (in *entrant) add(parent *Lease, m Message) {
 	m.ID = parent.ID + ID("/"+in.route.Name())
 	m.UID = parent.UID
-	v := value{m.kind(), encodeRecord(&m)}
-	in.values = append(in.values, v)
-	size := in.sizes[m.UID]
-	size.add(tally{1, uint64(len(v.bytes))})
-	in.sizes[m.UID] = size
+	in.values = append(in.values, value{m.kind(), encodeRecord(&m)})
+	in.uids = append(in.uids, m.UID)
+}
+
+// enterLocked adds what enters to the batch. A route that is DropNewest drops and counts
+// those for which there is no room, the last ones.
+func (in *entrant) enterLocked(b *pebble.Batch) (err error) {
+	r, fit, size := in.route, 0, tally{}
+	for ; fit < len(in.values); fit++ {
+		if size.add(in.values[fit].size()); r.dropsLocked(size) {
+			break
+		}
+	}
+	in.dropped = uint64(len(in.values) - fit)
+	r.count.drops.newest += in.dropped
+	if fit == 0 {
+		return nil
+	}
+	if in.extent, err = r.appendLocked(b, in.values[:fit]); err != nil {
+		return err
+	}
+	for i, v := range in.values[:fit] {
+		r.q.chargeLocked(in.uids[i], v.size(), tally{})
+	}
+	return nil
 }
 
 func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, error) {
@@ -109,16 +154,8 @@ func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, err
 		if in.route != r {
 			routes = append(routes, in.route)
 		}
-		if in.route.dropsLocked(sumOf(in.sizes)) {
-			in.route.count.drops.newest += uint64(len(in.values))
-			continue
-		}
-		var err error
-		if in.extent, err = in.route.appendLocked(b, in.values); err != nil {
+		if err := in.enterLocked(b); err != nil {
 			return nil, err
-		}
-		for uid, size := range in.sizes {
-			r.q.chargeLocked(uid, size, tally{})
 		}
 	}
 	return r.q.submitLocked(b, false, routes...), nil

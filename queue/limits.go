@@ -102,15 +102,14 @@ func (q *Queue) Space() Space {
 // Errors: ErrFull (of the store or of the route), ErrUserShare, ErrDiskFull, ErrFault,
 // ErrClosed.
 func (r *Route) Admit(uid uint32, messages, bytes uint64) error {
-	return r.admit(uid, tally{messages, bytes}, true)
+	return r.admit(uid, tally{messages, bytes})
 }
 
-// admit is Admit; early says that the room need not be there yet, if it can be made.
-func (r *Route) admit(uid uint32, more tally, early bool) error {
+func (r *Route) admit(uid uint32, more tally) error {
 	free, known := r.q.freeDisk()
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
-	return r.judgeLocked(more, r.q.admitLocked(uid, more, diskRoom{free, known}), early)
+	return r.judgeLocked(more, r.q.admitLocked(uid, more, diskRoom{free, known}))
 }
 
 // isLimit reports whether an error is about what a queue may hold, and not about what

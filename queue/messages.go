@@ -142,6 +142,15 @@ func (r *Route) readPage(kind byte, from []byte) ([]row, []byte, error) {
 // pageAt reads a page of rows between two keys, without those of stages. It
 // returns the key at which the next page begins; nil at the end.
 func (r *Route) pageAt(kind byte, from, to []byte) (page []row, next []byte, err error) {
+	page, next, err = r.rowsAt(kind, from, to)
+	if kind == kindDelayed {
+		return page, next, err
+	}
+	return r.withoutStaged(page), next, err
+}
+
+// rowsAt is pageAt with those of stages.
+func (r *Route) rowsAt(kind byte, from, to []byte) (page []row, next []byte, err error) {
 	n, size := 0, 0
 	err = r.q.eachRow(from, to, func(key, value []byte) error {
 		if n == pageSize || size >= pageBytes {
@@ -153,10 +162,7 @@ func (r *Route) pageAt(kind byte, from, to []byte) (page []row, next []byte, err
 		page = append(page, decodeRow(key, value))
 		return nil
 	})
-	if kind == kindDelayed {
-		return page, next, err
-	}
-	return r.withoutStaged(page), next, err
+	return page, next, err
 }
 
 func decodeRow(key, value []byte) row {
@@ -178,11 +184,15 @@ func (r *Route) withoutStaged(page []row) []row {
 	defer r.q.mu.Unlock()
 	kept := page[:0]
 	for _, row := range page {
-		seq := row.Place.Seq
-		i := r.searchStagedLocked(seq + 1)
-		if i == 0 || r.staged[i-1].hi <= seq {
+		if !r.isStagedLocked(row.Place.Seq) {
 			kept = append(kept, row)
 		}
 	}
 	return kept
+}
+
+// isStagedLocked reports whether a number belongs to what is not ready yet.
+func (r *Route) isStagedLocked(seq uint64) bool {
+	i := r.searchStagedLocked(seq + 1)
+	return i > 0 && seq < r.staged[i-1].hi
 }

@@ -20,6 +20,10 @@ import (
 //   - DropNewest takes the file, as its writer sees it, and drops it when it would
 //     become ready. What is staged may therefore be over the limit, by stagedPart.
 //
+// What follows a message that has left another route comes in any case: all that may go
+// does if it must, and of what there is no room for the first fits. It takes no more of the
+// store than its parents have left.
+//
 // What is stored already when the limits shrink stays until something comes.
 
 // stagedPart is how much of the limits of a route that is DropNewest may be staged
@@ -47,12 +51,23 @@ func (r *Route) limitsLocked() (bytes, messages uint64) {
 	return bytes, messages
 }
 
+// demand is what somebody wants to store.
+type demand struct {
+	more tally
+
+	// leaves is what leaves another route in the same batch, and anyway that it comes
+	// even where there is no room: what follows a message that is gone.
+	leaves tally
+	anyway bool
+}
+
 // excessLocked is how much has to go so that more fits into the route and the store.
-func (r *Route) excessLocked(more tally) tally {
+func (r *Route) excessLocked(d demand) tally {
 	bytes, messages := r.limitsLocked()
-	have := r.count.all()
+	have, more := r.count.all(), d.more
 	excess := tally{beyond(have.count, more.count, messages), beyond(have.bytes, more.bytes, bytes)}
 	stored, l := r.q.stored, &r.q.limits
+	stored.sub(d.leaves)
 	excess.count = max(excess.count, beyond(stored.count, more.count, l.Messages))
 	excess.bytes = max(excess.bytes, beyond(stored.bytes, more.bytes, l.Bytes))
 	return excess
@@ -81,8 +96,12 @@ func (r *Route) droppableLocked() tally {
 
 // judgeLocked says what the route's own limits and its way to keep them make of the
 // answer of the store, for a user who wants to store more.
-func (r *Route) judgeLocked(more tally, fromStore error, early bool) error {
-	excess := r.excessLocked(more)
+//
+// In a route that is DropOldest it is enough that room can be made. Who has made some may
+// find that others have filled it, which must not be his error: for a moment they are over
+// the limit together, by what they put, and the next one makes room for all.
+func (r *Route) judgeLocked(more tally, fromStore error) error {
+	excess := r.excessLocked(demand{more: more})
 	switch {
 	case fromStore != nil && !isLimit(fromStore):
 		return fromStore
@@ -92,7 +111,7 @@ func (r *Route) judgeLocked(more tally, fromStore error, early bool) error {
 		return nil
 	case r.opts.OnFull == DropNewest && r.maySpillLocked(more):
 		return nil
-	case r.opts.OnFull == DropOldest && early:
+	case r.opts.OnFull == DropOldest:
 		may := r.droppableLocked()
 		if may.count >= excess.count && may.bytes >= excess.bytes {
 			return nil
@@ -114,41 +133,42 @@ func (r *Route) maySpillLocked(more tally) bool {
 
 // makeRoom drops the oldest messages of a route that is DropOldest, if more would not
 // fit else. Not synced: what wants the room is, behind it.
-func (r *Route) makeRoom(more tally) error {
-	if excess := r.wouldDrop(more); excess == (tally{}) {
+func (r *Route) makeRoom(d demand) error {
+	if excess := r.wouldDrop(d); excess == (tally{}) {
 		return nil
 	}
 	r.leasing.Lock()
 	defer r.leasing.Unlock()
 	for {
-		excess := r.wouldDrop(more)
+		excess := r.wouldDrop(d)
 		if excess == (tally{}) {
 			return nil
 		}
-		// Nothing is leased meanwhile. What is leased now may be settled before the
-		// batch is made, and must not be counted twice.
-		leased := r.leasedNow()
-		page, passed, err := r.oldestReady(excess, leased)
-		if err != nil || len(page) == 0 {
+		// Nothing is leased meanwhile.
+		v, err := r.oldestReady(excess)
+		if err != nil || len(v.rows) == 0 {
 			return err // what is not enough is for judge to say
 		}
-		if err := r.q.await(r.submitDrop(page, passed, leased)); err != nil {
+		if err := r.q.await(r.submitDrop(v)); err != nil {
 			return err
 		}
-		r.logDrops(uint64(len(page)), dropsOldest)
+		r.logDrops(uint64(len(v.rows)), dropsOldest)
 	}
 }
 
-// wouldDrop is how much a route that is DropOldest would have to drop for more; nothing
-// if that is not to be had.
-func (r *Route) wouldDrop(more tally) tally {
+// wouldDrop is how much a route that is DropOldest would have to drop; nothing if that is
+// not to be had, unless all that there is has to go.
+func (r *Route) wouldDrop(d demand) tally {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	if r.opts.OnFull != DropOldest {
 		return tally{}
 	}
-	excess := r.excessLocked(more)
-	if may := r.droppableLocked(); may.count < excess.count || may.bytes < excess.bytes {
+	excess, may := r.excessLocked(d), r.droppableLocked()
+	switch {
+	case d.anyway:
+		return tally{min(excess.count, may.count), min(excess.bytes, may.bytes)}
+	case may.count < excess.count || may.bytes < excess.bytes:
 		return tally{}
 	}
 	return excess
@@ -167,45 +187,88 @@ func (r *Route) leasedNow() map[uint64]bool {
 	return now
 }
 
-// oldestReady reads the first messages that are ready, as many as the excess, or a
-// page of them, and up to where it has looked. A record that cannot be decoded stops
-// it: it becomes a dead letter when it is leased.
-func (r *Route) oldestReady(excess tally, leased map[uint64]bool) (page []row, passed uint64, err error) {
-	r.q.mu.Lock()
-	passed = r.headLocked()
-	r.q.mu.Unlock()
-	from, to := seqKey(kindMessage, r.id, passed), routeKey(kindMessage, r.id+1)
-	for from != nil && len(page) == 0 {
-		var rows []row
-		if rows, from, err = r.pageAt(kindMessage, from, to); err != nil {
-			return nil, 0, err
-		}
-		for _, row := range rows {
-			if row.Dead() || excess == (tally{}) {
-				return page, passed, nil
-			}
-			passed = row.Place.Seq + 1
-			if !leased[row.Place.Seq] {
-				page = append(page, row)
-				excess.sub(tally{min(excess.count, 1), min(excess.bytes, row.bytes)})
-			}
-		}
-	}
-	return page, passed, nil
+// dropped are messages that make room.
+type dropped struct {
+	rows []row
+
+	// looked is where they were looked for, and kept are the numbers of rows there that
+	// are none: they were leased, belonged to a stage, or cannot be decoded.
+	looked span
+	kept   []uint64
 }
 
-// submitDrop removes the messages of a page, and counts them.
-func (r *Route) submitDrop(page []row, passed uint64, leased map[uint64]bool) (*write, error) {
-	b := r.q.engine.db.NewBatch()
+// oldestReady reads the first messages that are ready, as many as the excess, or a page of
+// them. It passes over a record that cannot be decoded, which becomes a dead letter when it
+// is leased.
+func (r *Route) oldestReady(excess tally) (v dropped, err error) {
+	leased := r.leasedNow() // before it reads: they may be settled then, and must not be counted twice
+	r.q.mu.Lock()
+	first := r.firstReadyLocked()
+	v.looked = span{first, first}
+	r.q.mu.Unlock()
+	from, to := seqKey(kindMessage, r.id, first), routeKey(kindMessage, r.id+1)
+	for from != nil && len(v.rows) == 0 {
+		var page []row
+		if page, from, err = r.rowsAt(kindMessage, from, to); err != nil {
+			return v, err
+		}
+		if r.choose(&v, page, &excess, leased) {
+			break
+		}
+	}
+	return v, nil
+}
+
+// choose takes from a page, and reports whether they are enough.
+func (r *Route) choose(v *dropped, page []row, excess *tally, leased map[uint64]bool) (enough bool) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	for _, row := range page {
+		if *excess == (tally{}) {
+			return true
+		}
+		seq := row.Place.Seq
+		v.looked.hi = seq + 1
+		if leased[seq] || row.Dead() || !r.isReadyLocked(seq) {
+			v.kept = append(v.kept, seq)
+			continue
+		}
+		v.rows = append(v.rows, row)
+		excess.sub(tally{min(excess.count, 1), min(excess.bytes, row.bytes)})
+	}
+	return false
+}
+
+// firstReadyLocked is the smallest number that may be ready. What was dropped lies below
+// it, also where something older is leased for long.
+func (r *Route) firstReadyLocked() uint64 {
+	first := r.cursor
+	for _, ss := range [...]spans{r.behind, r.turn} {
+		if len(ss) > 0 {
+			first = min(first, ss[0].lo)
+		}
+	}
+	return first
+}
+
+// isReadyLocked reports whether a number that has a row, and is not leased, is that of a
+// message that is ready, while nobody reads what is.
+func (r *Route) isReadyLocked(seq uint64) bool {
+	return seq >= r.cursor && !r.isStagedLocked(seq) || r.behind.has(seq) || r.turn.has(seq)
+}
+
+// submitDrop removes messages, and counts them.
+func (r *Route) submitDrop(v dropped) (*write, error) {
+	b := r.q.engine.db.NewBatch()
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	for _, row := range v.rows {
 		if err := r.removeReadyLocked(b, row); err != nil {
 			return nil, err
 		}
 	}
-	r.count.drops.oldest += uint64(len(page))
-	r.passLocked(passed, leased)
+	r.count.drops.oldest += uint64(len(v.rows))
+	r.passLocked(v)
 	return r.q.submitLocked(b, false, r), nil
 }
 
@@ -218,24 +281,34 @@ func (r *Route) removeReadyLocked(b *pebble.Batch, row row) error {
 	return b.Delete(seqKey(kindMessage, r.id, row.Place.Seq), nil)
 }
 
-// passLocked has nobody look again for what was ready below a number: it is gone, but
-// for what was leased.
-func (r *Route) passLocked(seq uint64, leased map[uint64]bool) {
+// passLocked has nobody look again for what has gone. What was kept may have become ready
+// since then.
+func (r *Route) passLocked(v dropped) {
+	cursor := r.passingLocked(v.looked.hi)
 	var back []uint64
-	for n := range leased {
-		if n < seq && r.behind.has(n) {
-			back = append(back, n) // requeued meanwhile
+	for _, n := range v.kept {
+		if r.behind.has(n) || n >= r.cursor && n < cursor && !r.isStagedLocked(n) {
+			back = append(back, n)
 		}
 	}
-	r.behind.dropBelow(seq)
+	r.behind.dropSpan(v.looked)
 	for _, n := range back {
 		r.behind.add(span{n, n + 1})
 	}
-	// What is not ready yet is not passed.
-	if i := r.searchStagedLocked(r.cursor); i < len(r.staged) {
-		seq = min(seq, r.staged[i].lo)
+	r.cursor = cursor
+}
+
+// passingLocked is where the cursor is when it has passed all below a number: as in
+// advanceLocked it passes a stage as a whole, and no Append.
+func (r *Route) passingLocked(seq uint64) uint64 {
+	cursor := max(r.cursor, seq)
+	for i := r.searchStagedLocked(r.cursor); i < len(r.staged) && r.staged[i].lo < cursor; i++ {
+		if r.staged[i].stage == nil {
+			return r.staged[i].lo
+		}
+		cursor = max(cursor, r.staged[i].hi)
 	}
-	r.cursor = max(r.cursor, seq)
+	return cursor
 }
 
 // What the log says of the two ways to drop.
@@ -274,15 +347,14 @@ func (ss spans) has(n uint64) bool {
 	return i < len(ss) && ss[i].lo <= n
 }
 
-// dropBelow removes the numbers below one.
-func (ss *spans) dropBelow(n uint64) {
-	for len(*ss) > 0 && (*ss)[0].lo < n {
-		if (*ss)[0].hi > n {
-			(*ss)[0].lo = n
-			return
-		}
-		*ss = slices.Delete(*ss, 0, 1)
+// dropSpan removes the numbers of a span.
+func (ss *spans) dropSpan(gone span) {
+	var left spans
+	for _, s := range *ss {
+		left.add(span{s.lo, min(s.hi, gone.lo)})
+		left.add(span{max(s.lo, gone.hi), s.hi})
 	}
+	*ss = left
 }
 
 // dropsLocked reports whether the route is DropNewest and has no room for what would

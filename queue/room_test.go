@@ -85,8 +85,7 @@ func TestRoute_DropOldestLeased(t *testing.T) {
 	storeMany(t, r, 10)
 	ls := leaseAll(t, r, 4)
 	r.leasing.Lock()
-	leased := r.leasedNow()
-	page, passed, err := r.oldestReady(tally{count: 2}, leased)
+	v, err := r.oldestReady(tally{count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +93,7 @@ func TestRoute_DropOldestLeased(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Requeue(ls[1])
-	if err := r.q.await(r.submitDrop(page, passed, leased)); err != nil {
+	if err := r.q.await(r.submitDrop(v)); err != nil {
 		t.Fatal(err)
 	}
 	r.leasing.Unlock()

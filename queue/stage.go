@@ -143,10 +143,10 @@ func (s *Stage) admit(values []value, removed tally) error {
 		return nil
 	}
 	more.sub(tally{min(more.count, removed.count), min(more.bytes, removed.bytes)})
-	if err := s.route.makeRoom(more); err != nil {
+	if err := s.route.makeRoom(demand{more: more}); err != nil {
 		return err
 	}
-	return s.route.admit(s.info.UID, more, false)
+	return s.route.admit(s.info.UID, more)
 }
 
 // value is an encoded record and where it belongs.
@@ -158,10 +158,13 @@ type value struct {
 func sizeOf(values []value) tally {
 	var t tally
 	for _, v := range values {
-		t.add(tally{1, uint64(len(v.bytes))})
+		t.add(v.size())
 	}
 	return t
 }
+
+// size is what the record takes.
+func (v value) size() tally { return tally{1, uint64(len(v.bytes))} }
 
 func encodeAll(ms []Message) []value {
 	values := make([]value, len(ms))
