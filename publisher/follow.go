@@ -56,9 +56,7 @@ func (p *Publisher) deadLetter(l *queue.Lease, reason string) error {
 		return p.opts.Route.DeadLetter(l, reason)
 	}
 	m := *l.Message
-	m.Headers = append(append([]queue.Header(nil), m.Headers...),
-		queue.Header{Name: routeHeader, Value: p.opts.Route.Name()},
-		queue.Header{Name: reasonHeader, Value: headerText(reason)})
+	m.Headers = failedHeaders(m.Headers, p.opts.Route.Name(), reason)
 	return p.handOver(queue.Handover{Lease: l, Follow: p.follow(m, time.Now(), *p.opts.Else)})
 }
 
@@ -67,6 +65,18 @@ const (
 	routeHeader  = "x-spool-failed-route"
 	reasonHeader = "x-spool-failed-reason"
 )
+
+// failedHeaders are the headers of a message with where and why it has failed last. It
+// may have failed before, or have brought such headers itself: no broker takes one twice.
+func failedHeaders(headers []queue.Header, route, reason string) []queue.Header {
+	kept := make([]queue.Header, 0, len(headers)+2)
+	for _, h := range headers {
+		if !strings.EqualFold(h.Name, routeHeader) && !strings.EqualFold(h.Name, reasonHeader) {
+			kept = append(kept, h)
+		}
+	}
+	return append(kept, queue.Header{Name: routeHeader, Value: route}, queue.Header{Name: reasonHeader, Value: headerText(reason)})
+}
 
 // headerText is a text that any broker takes as the value of a header.
 func headerText(text string) string {

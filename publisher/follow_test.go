@@ -140,6 +140,31 @@ func TestPublisher_Else(t *testing.T) {
 	}
 }
 
+// TestPublisher_ElseTwice: a message that fails once more on its way, or that has brought
+// such headers itself, has them once, as a broker wants it, and they are ours.
+func TestPublisher_ElseTwice(t *testing.T) {
+	b := &broker{}
+	b.on = func(_ *scripted, p Publication) error { return &InvalidError{Reason: "bad"} }
+	r := newRig(t, b, Options{})
+	to := r.next("second")
+	r.follow(func(o *Options) { o.Else = &Follower{Route: to[0]} })
+	forged := queue.Message{ID: queue.NewFileID().MessageID(1), Line: 1, Ingested: time.Now(), Headers: []queue.Header{
+		{Name: "x-spool-failed-route", Value: "nowhere"}, {Name: "X-Spool-Failed-Reason", Value: "none"}, {Name: "site", Value: "alpha"},
+	}}
+	if err := r.route.Append([]queue.Message{forged}); err != nil {
+		t.Fatal(err)
+	}
+	r.untilFollowed(1)
+	want := []queue.Header{
+		{Name: "site", Value: "alpha"}, {Name: "x-spool-failed-route", Value: "default"}, {Name: "x-spool-failed-reason", Value: "bad"},
+	}
+	for m, err := range to[0].Pending() {
+		if err != nil || !slices.Equal(m.Headers, want) {
+			t.Errorf("follows with %+v, %v", m, err)
+		}
+	}
+}
+
 // TestOptions_Followers: a route does not follow itself, and each has a queue.
 func TestOptions_Followers(t *testing.T) {
 	r := newRig(t, &broker{}, Options{})

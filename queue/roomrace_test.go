@@ -36,14 +36,17 @@ func TestRoute_DropOldestStrandsNothing(t *testing.T) {
 				}
 				r.leasing.Unlock()
 				commit(t, open)
-				drainReady(t, r)
+				if left := drainReady(t, r); !left[open.File().MessageID(1)] {
+					t.Error("a message was dropped whose file was open")
+				}
 			})
 		}
 	}
 }
 
-// drainReady leases and acknowledges all that is said to be ready, each message once.
-func drainReady(t *testing.T, r *Route) {
+// drainReady leases and acknowledges all that is said to be ready, each message once, and
+// returns what it was.
+func drainReady(t *testing.T, r *Route) map[ID]bool {
 	t.Helper()
 	checkScan(t, r)
 	s, err := r.Stats()
@@ -64,6 +67,7 @@ func drainReady(t *testing.T, r *Route) {
 		t.Errorf("then leased %d more, %v", len(ls), err)
 	}
 	checkScan(t, r)
+	return seen
 }
 
 // TestRoute_DropOldestTogether: writers who fill a route together are not refused, as each
