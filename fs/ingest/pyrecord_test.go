@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // pyRecord is a python-marked record with the given fields after the mandatory
@@ -159,14 +158,13 @@ func TestSarracenia_PythonTagsAreBounded(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			line := pyRecord("", test.fields)
-			start := time.Now()
 			allocated := allocatedBytes(func() {
 				if m := decodeOne(t, test.opts, line); m.Reason != test.reason {
 					t.Errorf("reason %q, want %q", m.Reason, test.reason)
 				}
 			})
-			if limit := uint64(200 << 20); allocated > limit || time.Since(start) > 10*time.Second {
-				t.Errorf("allocated %d bytes in %v", allocated, time.Since(start))
+			if limit := uint64(200 << 20); allocated > limit {
+				t.Errorf("allocated %d bytes, want at most %d", allocated, limit)
 			}
 		})
 	}
