@@ -18,8 +18,9 @@ type Follows struct {
 const maxID = 32 + 1 + 10
 
 // CheckFollows refuses routes that follow each other in a circle, in which a message
-// would go round for ever, those that do not exist, and chains at whose end the ID
-// of a message is longer than AMQP can carry.
+// would go round for ever, those that do not exist or are named twice, which would get two
+// messages of one ID, and chains at whose end the ID of a message is longer than AMQP can
+// carry.
 func CheckFollows(routes map[string]Follows) error {
 	c := chains{routes: routes, added: map[string]int{}}
 	for _, name := range slices.Sorted(maps.Keys(routes)) {
@@ -49,6 +50,11 @@ func (c *chains) walk(name string, path []string) error {
 		return nil
 	}
 	most := 0
+	for i, next := range c.routes[name].Then {
+		if slices.Contains(c.routes[name].Then[:i], next) {
+			return fmt.Errorf("route %q is followed by %q twice: name it once", name, next)
+		}
+	}
 	for _, next := range c.next(name) {
 		if _, known := c.routes[next]; !known {
 			return fmt.Errorf("route %q is followed by %q, which there is not", name, next)

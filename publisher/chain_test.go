@@ -22,6 +22,8 @@ func TestCheckFollows(t *testing.T) {
 		{"itself", map[string]Follows{"a": {Else: "a"}}, "in a circle: a > a"},
 		{"circle", map[string]Follows{"a": {Then: []string{"b"}}, "b": {Else: "c"}, "c": {Then: []string{"d", "b"}}, "d": {}}, "in a circle: a > b > c > b"},
 		{"unknown", map[string]Follows{"a": {Then: []string{"b"}}}, `route "a" is followed by "b", which there is not`},
+		{"twice", map[string]Follows{"a": {Then: []string{"b", "c", "b"}}, "b": {}, "c": {}}, `route "a" is followed by "b" twice`},
+		{"confirmed or failed", map[string]Follows{"a": {Then: []string{"b"}, Else: "b"}, "b": {}}, ""},
 		{"fits", map[string]Follows{"a": {Then: []string{long}}, long: {}}, ""},
 		{"long", map[string]Follows{"a": {Then: []string{long}}, long: {Then: []string{long[1:]}}, long[1:]: {}}, "get 264 bytes long, AMQP takes 255"},
 	} {

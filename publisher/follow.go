@@ -96,9 +96,10 @@ func (p *Publisher) handOver(all ...queue.Handover) error {
 }
 
 // follow is what becomes of a message in the routes that follow: what is too old
-// for one is a dead letter of it, or gone and counted.
+// for one is a dead letter of it, or gone and counted. It goes to the exchange of each: one
+// that its record names is of the first route's broker, and may be why it has failed.
 func (p *Publisher) follow(m queue.Message, now time.Time, to ...Follower) []queue.Follow {
-	m.Attempts, m.Reason = 0, ""
+	m.Attempts, m.Reason, m.Exchange = 0, "", ""
 	follow := make([]queue.Follow, 0, len(to))
 	for _, f := range to {
 		next := m

@@ -165,6 +165,30 @@ func TestPublisher_ElseTwice(t *testing.T) {
 	}
 }
 
+// TestPublisher_FollowNamed: an exchange that a record names is for its own route. What
+// follows goes to that of the next one, also when nobody allows what it names.
+func TestPublisher_FollowNamed(t *testing.T) {
+	r := newRig(t, &broker{}, Options{Allowed: []string{"xs_good"}, MaxAttempts: 1, LazyWait: time.Millisecond})
+	to := r.next("announce", "alerts")
+	r.follow(func(o *Options) { o.Then, o.Else = []Follower{{Route: to[0]}}, &Follower{Route: to[1]} })
+	f := queue.NewFileID()
+	ms := []queue.Message{
+		{ID: f.MessageID(1), Line: 1, Exchange: "xs_good", Key: "k", HasKey: true, Ingested: time.Now()},
+		{ID: f.MessageID(2), Line: 2, Exchange: "xs_other", Key: "k", HasKey: true, Ingested: time.Now()},
+	}
+	if err := r.route.Append(ms); err != nil {
+		t.Fatal(err)
+	}
+	r.untilFollowed(2)
+	for i, route := range to {
+		for m, err := range route.Pending() {
+			if err != nil || m.ID != ms[i].ID+queue.ID("/"+route.Name()) || m.Exchange != "" || m.Key != "k" {
+				t.Errorf("%s got %+v, %v", route.Name(), m, err)
+			}
+		}
+	}
+}
+
 // TestOptions_Followers: a route does not follow itself, and each has a queue.
 func TestOptions_Followers(t *testing.T) {
 	r := newRig(t, &broker{}, Options{})

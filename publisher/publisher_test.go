@@ -346,6 +346,13 @@ func TestPublisher_ConfirmTimeout(t *testing.T) {
 	}
 }
 
+// TestPublisher_TinyConfirmTimeout: a limit of a nanosecond is silly, and no more.
+func TestPublisher_TinyConfirmTimeout(t *testing.T) {
+	r := newRig(t, &broker{}, Options{ConfirmTimeout: 1})
+	r.append(1)
+	r.untilEmpty()
+}
+
 // TestPublisher_IdleSessionCloses: a session is not held without need.
 func TestPublisher_IdleSessionCloses(t *testing.T) {
 	r := newRig(t, &broker{}, Options{IdleTimeout: 5 * time.Millisecond})

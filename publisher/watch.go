@@ -9,7 +9,7 @@ import (
 // watch closes a session whose oldest message has waited too long for its
 // verdict, or whose broker blocks publishers for too long.
 func (r *run) watch(ctx context.Context) {
-	ticker := time.NewTicker(min(r.p.opts.ConfirmTimeout/4, time.Second))
+	ticker := time.NewTicker(max(time.Millisecond, min(r.p.opts.ConfirmTimeout/4, time.Second)))
 	defer ticker.Stop()
 	w := watchdog{confirm: r.p.opts.ConfirmTimeout, blocked: r.p.opts.BlockedTimeout}
 	for {
