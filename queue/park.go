@@ -17,9 +17,12 @@ const (
 func (q *Queue) keepOpen() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
+	var clock clock
+	last := clock.now()
 	for {
 		select {
 		case <-ticker.C:
+			last = q.tendClock(last, clock.now())
 			if err := q.tend(); err != nil && !errors.Is(err, ErrFault) {
 				q.opts.Logger.Error("housekeeping", "error", err)
 			}
