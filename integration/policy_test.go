@@ -53,6 +53,14 @@ func TestRoutes_Policies(t *testing.T) {
 		// One after the other, as a close returns before the file is released.
 		s.until("done with the files", func() bool { return isSettled(s.routes(), uint64(i+1)) })
 	}
+	for name, r := range s.routes() {
+		if full := name == "refuses"; r.Queue.Full != full {
+			t.Errorf("%s is said to be full: %t", name, r.Queue.Full)
+		}
+	}
+	if text := s.summary(); !strings.Contains(text, "route-full: route refuses is full with 3 messages") {
+		t.Errorf("the summary does not tell who is refused:\n%s", text)
+	}
 	if text := s.reload("broker: " + node.URL() + "\n" + config); text != "" {
 		t.Errorf("reload: %s", text)
 	}

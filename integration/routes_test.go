@@ -21,6 +21,7 @@ type routeJSON struct {
 	Directory string
 	Queue     struct {
 		Ready, Leased, Delayed, Dead, Partial, Staged uint64
+		Full                                          bool
 
 		DroppedOldest uint64 `json:"dropped_oldest_total"`
 		DroppedNewest uint64 `json:"dropped_newest_total"`

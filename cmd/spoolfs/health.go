@@ -180,14 +180,20 @@ func (h *health) judgeBroker(p publisherStatus) {
 	}
 }
 
-// judgeLeftovers is about what waits for somebody's hand.
+// judgeLeftovers is about what waits for somebody's hand in the routes.
 func (h *health) judgeLeftovers(s status) {
 	if n := s.Queue.Dead; n > 0 {
 		h.add(levelWarning, "dead-letters", fmt.Sprintf("messages that are set aside: %d", n),
 			"see the reasons in .status/routes/*/dead; redrive or purge them")
 	}
 	for _, name := range s.routeNames() {
-		if r := s.Routes[name]; r.State == routeRemoved {
+		r := s.Routes[name]
+		if r.Queue.Full {
+			// It is ready all the same: the other routes take files.
+			h.add(levelCritical, "route-full", fmt.Sprintf("route %s is full with %d messages of %s, and refuses files (ENOSPC)", name, r.Queue.all(), size(r.Queue.Bytes)),
+				"see why its broker takes less than comes in, or what is set aside in it; route_share, route_bytes and route_messages set the limit, on_full what happens then")
+		}
+		if r.State == routeRemoved {
 			h.add(levelWarning, "route-removed", fmt.Sprintf("route %s is not in the configuration, and holds messages: %d", name, r.Queue.all()),
 				"put it back, name it in \"was\" of the route that takes its place, or drain or purge it")
 		}

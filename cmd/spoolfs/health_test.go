@@ -47,6 +47,12 @@ func TestHealth(t *testing.T) {
 		{"starting", observed{}, nil, "true false warning starting"},
 		{"stopping", observed{phase: phaseStopping}, func(s *status) { s.FS.Draining = true }, "true false warning stopping"},
 		{"dead letters", well, func(s *status) { s.Queue.Dead = 1 }, "true true warning dead-letters"},
+		{"a route is full", well, func(s *status) {
+			s.Routes = map[string]routeStatus{
+				defaultRoute: {State: routeActive, Publisher: s.Publisher},
+				"a":          {State: routeActive, Publisher: s.Publisher, Queue: routeQueue{Full: true}},
+			}
+		}, "true true critical route-full"},
 		{"certificate", well, func(s *status) { s.Publisher.TLSServerExpires, s.Publisher.TLSClientExpires = soon, later }, "true true warning certificate"},
 		{"stalled", observed{phase: phaseServing, stalled: []string{defaultRoute}}, nil, "false true critical stalled"},
 		{"mount", observed{phase: phaseServing, mountSilent: time.Minute}, nil, "false false critical mount-silent"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -35,6 +36,7 @@ type routeQueue struct {
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
 	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
 	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
+	Full               bool    `json:"full"`                 // it alone: its writers are refused
 }
 
 func routeQueueOf(s queue.Stats) routeQueue {
@@ -66,6 +68,8 @@ func (d *daemon) measureRoutes(to *status) {
 	for _, p := range d.routes.list() {
 		l := p.live.Load()
 		s := routeStatus{State: routeActive, Directory: l.dir, Queue: d.measureStored(p.queue)}
+		// As root, for whom there is no share.
+		s.Queue.Full = to.Queue.Refusal == "" && errors.Is(p.queue.Admit(0, 1, 0), queue.ErrFull)
 		s.Publisher, to.details.routes[l.name] = p.measure()
 		to.Routes[l.name] = s
 	}
