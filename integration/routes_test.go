@@ -25,6 +25,7 @@ type routeJSON struct {
 
 		DroppedOldest uint64 `json:"dropped_oldest_total"`
 		DroppedNewest uint64 `json:"dropped_newest_total"`
+		Coalesced     uint64 `json:"coalesced_total"`
 	}
 	Publisher struct {
 		State          string

@@ -23,7 +23,9 @@ func (r *Route) Append(ms []Message) error {
 	if err := r.admitAll(sizes); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
+	release := r.orderly(true)
 	e, w, err := r.submitAppend(r.q.engine.db.NewBatch(), values, sizes)
+	release(w)
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
@@ -42,9 +44,16 @@ func (r *Route) ready(e *extent) {
 // submitAppend submits the batch. The numbers are those of an extent until they
 // are on disk, so that nothing is published that a crash could take back.
 func (r *Route) submitAppend(b *pebble.Batch, values []value, sizes map[uint32]tally) (*extent, *write, error) {
+	c, err := r.coalesceValues(values)
+	if err != nil {
+		return nil, nil, err
+	}
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	e, err := r.appendLocked(b, values)
+	if err == nil {
+		err = c.applyLocked(b, e.lo)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

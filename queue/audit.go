@@ -33,6 +33,7 @@ type auditRoute struct {
 	found   counters // next is behind the largest number
 	lowest  uint64   // of what is ready
 	corrupt uint64   // records that cannot be decoded
+	hints   uint64
 	extents []auditExtent
 }
 
@@ -67,6 +68,7 @@ func newAudit(db *pebble.DB) (*audit, error) {
 	}{
 		{kindRoute, a.addName}, {kindCounters, a.addCounters}, {kindStage, a.addStage}, {kindUser, a.addUser},
 		{kindDead, a.addMessage}, {kindMessage, a.addMessage}, {kindPartial, a.addMessage}, {kindDelayed, a.addDelayed},
+		{kindLatest, a.addHint},
 	}
 	for _, s := range scans {
 		if s.kind == kindDead {
@@ -92,6 +94,20 @@ func (a *audit) addUser(key, value []byte) {
 		return
 	}
 	a.charged[uid] = t
+}
+
+// addHint verifies a hint. What it tells of may be gone.
+func (a *audit) addHint(key, value []byte) {
+	r := a.routes[binary.BigEndian.Uint32(key[1:])]
+	if r == nil {
+		a.stray(key, "hint", "of unknown route %d", binary.BigEndian.Uint32(key[1:]))
+		return
+	}
+	if _, err := decodeHint(value); err != nil {
+		a.stray(key, "hint", "of route %d: %v", r.id, err)
+		return
+	}
+	r.hints++
 }
 
 func (a *audit) scan(kind byte, row func(key, value []byte)) error {

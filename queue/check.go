@@ -47,6 +47,7 @@ type RouteReport struct {
 	Partial uint64 `json:"partial"`
 	Corrupt uint64 `json:"corrupt"` // of all these, cannot be decoded
 	Stages  uint64 `json:"stages"`
+	Hints   uint64 `json:"hints"` // rows that tell where the last message about something is
 	Bytes   uint64 `json:"bytes"`
 }
 
@@ -153,7 +154,7 @@ func (c *checker) take(a *audit) {
 		f := r.found
 		c.report.Routes = append(c.report.Routes, RouteReport{
 			Name: r.name, Ready: f.pending.count, Staged: f.staged.count, Delayed: f.delayed.count, Dead: f.dead.count,
-			Partial: f.partial.count, Corrupt: r.corrupt, Stages: stages[id], Bytes: f.all().bytes,
+			Partial: f.partial.count, Corrupt: r.corrupt, Stages: stages[id], Hints: r.hints, Bytes: f.all().bytes,
 		})
 	}
 }

@@ -6,6 +6,11 @@ type tally struct{ count, bytes uint64 }
 func (t *tally) add(o tally) { t.count += o.count; t.bytes += o.bytes }
 func (t *tally) sub(o tally) { t.count -= o.count; t.bytes -= o.bytes }
 
+// without is what of t is more than o.
+func (t tally) without(o tally) tally {
+	return tally{t.count - min(t.count, o.count), t.bytes - min(t.bytes, o.bytes)}
+}
+
 // counters is what the store keeps of a route beside its messages. It is
 // written in each batch that changes it, so that it equals a scan at any time,
 // also after a crash.
@@ -30,7 +35,7 @@ type counters struct {
 }
 
 // drops counts messages that were removed by the options of their route.
-type drops struct{ oldest, newest uint64 }
+type drops struct{ oldest, newest, coalesced uint64 }
 
 // enter counts what has become visible: committed or appended.
 func (c *counters) enter(added content) {
@@ -78,17 +83,18 @@ const (
 	tagPartialBytes
 	tagDroppedOldest
 	tagDroppedNewest
+	tagCoalesced
 )
 
 // byTag lists the numbers in the order of their tags.
-func (c *counters) byTag() [15]*uint64 {
-	return [15]*uint64{
+func (c *counters) byTag() [16]*uint64 {
+	return [16]*uint64{
 		&c.next, &c.head,
 		&c.pending.count, &c.pending.bytes, &c.staged.count, &c.staged.bytes,
 		&c.delayed.count, &c.delayed.bytes, &c.dead.count, &c.dead.bytes,
 		&c.swept,
 		&c.partial.count, &c.partial.bytes,
-		&c.drops.oldest, &c.drops.newest,
+		&c.drops.oldest, &c.drops.newest, &c.drops.coalesced,
 	}
 }
 

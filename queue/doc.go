@@ -44,6 +44,11 @@
 //   - Q10: a message and what follows from it change places together: a crash
 //     leaves the one or the other, and neither both nor nothing.
 //     Proven by TestRoute_HandOver and TestRoute_HandOverCrash.
+//   - Q11: in a route that coalesces, of messages about the same that wait only the
+//     last one is left (coalesce.go). It and what it replaces change places together,
+//     and what is counted as replaced has a later one in its place.
+//     Proven by TestRoute_Coalesce, TestRoute_CoalesceLate, TestRoute_CoalesceLeased,
+//     TestRoute_CoalesceCrash, TestRoute_CoalesceHints and TestRoutes_Coalesce.
 //
 // # Life of a message
 //
@@ -64,6 +69,7 @@
 //	'c' route:4                counters and marks of a route
 //	'd' route:4 seq:8          dead letter
 //	'i' bundle:16              how far a bundle has been imported
+//	'l' route:4 subject:16     where the last message about something is: a hint
 //	'm' route:4 seq:8          message: staged, ready or leased
 //	'p' route:4 seq:8          partial file
 //	'r' route:4                name of a route

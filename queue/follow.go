@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -39,7 +41,9 @@ func (r *Route) HandOver(all ...Handover) error {
 	if err := makeRoomFor(entering, all); err != nil {
 		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
+	release := r.orderlyEntry(all, entering)
 	w, err := r.submitHandOver(all, entering)
+	release(w)
 	if err = r.q.await(w, err); err != nil {
 		return fmt.Errorf("hand over from route %q: %w", r.Name(), err)
 	}
@@ -77,6 +81,30 @@ func makeRoomFor(entering []*entrant, all []Handover) error {
 	return nil
 }
 
+// orderlyEntry is orderly for a hand-over: of the route that messages leave, and of those
+// that they enter, in the order of their numbers.
+func (r *Route) orderlyEntry(all []Handover, entering []*entrant) (release func(*write)) {
+	var routes []*Route
+	if slices.ContainsFunc(all, func(h Handover) bool { return h.Lease.Subject != "" }) {
+		routes = append(routes, r)
+	}
+	for _, in := range entering {
+		if !slices.Contains(routes, in.route) {
+			routes = append(routes, in.route)
+		}
+	}
+	slices.SortFunc(routes, func(a, b *Route) int { return cmp.Compare(a.id, b.id) })
+	var releases []func(*write)
+	for _, route := range routes {
+		releases = append(releases, route.orderly(true))
+	}
+	return func(w *write) {
+		for _, release := range slices.Backward(releases) {
+			release(w)
+		}
+	}
+}
+
 // entrant are the messages that enter a route.
 type entrant struct {
 	route   *Route
@@ -84,6 +112,8 @@ type entrant struct {
 	uids    []uint32 // of each
 	extent  *extent
 	dropped uint64
+
+	coalescing *coalescing
 }
 
 // entrants are what enters each route, in the order of their parents.
@@ -114,12 +144,7 @@ func (in *entrant) add(parent *Lease, m Message) {
 // enterLocked adds what enters to the batch. A route that is DropNewest drops and counts
 // those for which there is no room, the last ones.
 func (in *entrant) enterLocked(b *pebble.Batch) (err error) {
-	r, fit, size := in.route, 0, tally{}
-	for ; fit < len(in.values); fit++ {
-		if size.add(in.values[fit].size()); r.dropsLocked(size) {
-			break
-		}
-	}
+	r, fit := in.route, in.fitLocked()
 	in.dropped = uint64(len(in.values) - fit)
 	r.count.drops.newest += in.dropped
 	if fit == 0 {
@@ -131,11 +156,35 @@ func (in *entrant) enterLocked(b *pebble.Batch) (err error) {
 	for i, v := range in.values[:fit] {
 		r.q.chargeLocked(in.uids[i], v.size(), tally{})
 	}
-	return nil
+	return in.coalescing.applyLocked(b, in.extent.lo)
+}
+
+// fitLocked is how many there is room for. If what they replace makes room for all, all
+// enter, else none replaces another one.
+func (in *entrant) fitLocked() int {
+	var size tally
+	for _, v := range in.values {
+		size.add(v.size())
+	}
+	if !in.route.dropsLocked(size.without(in.coalescing.size())) {
+		return len(in.values)
+	}
+	in.coalescing = nil
+	size = tally{}
+	for fit, v := range in.values {
+		if size.add(v.size()); in.route.dropsLocked(size) {
+			return fit
+		}
+	}
+	return len(in.values)
 }
 
 func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, error) {
 	b := r.q.engine.db.NewBatch()
+	theirs, err := r.coalesceEntry(all, entering)
+	if err != nil {
+		return nil, err
+	}
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	for _, h := range all {
@@ -149,6 +198,9 @@ func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, err
 		}
 	}
 	r.trimLeasedLocked()
+	if err := r.forgetLocked(b, theirs); err != nil {
+		return nil, err
+	}
 	routes := []*Route{r}
 	for _, in := range entering {
 		if in.route != r {
@@ -159,6 +211,24 @@ func (r *Route) submitHandOver(all []Handover, entering []*entrant) (*write, err
 		}
 	}
 	return r.q.submitLocked(b, false, routes...), nil
+}
+
+// coalesceEntry finds what the messages replace that enter each route, and the hints that
+// tell of those which leave this one.
+func (r *Route) coalesceEntry(all []Handover, entering []*entrant) (theirs map[*Lease]subjectKey, err error) {
+	leases := make([]*Lease, len(all))
+	for i, h := range all {
+		leases[i] = h.Lease
+	}
+	if theirs, err = r.forgetting(leases); err != nil {
+		return nil, err
+	}
+	for _, in := range entering {
+		if in.coalescing, err = in.route.coalesceValues(in.values); err != nil {
+			return nil, err
+		}
+	}
+	return theirs, nil
 }
 
 // endHandedLocked ends the lease of a message that is gone or a dead letter now.

@@ -6,6 +6,7 @@ import "encoding/binary"
 const (
 	kindCounters = 'c'
 	kindDead     = 'd'
+	kindLatest   = 'l'
 	kindMark     = 'i'
 	kindMessage  = 'm'
 	kindPartial  = 'p'
@@ -60,6 +61,8 @@ func wellFormed(key []byte) bool {
 	case kindDead, kindMessage, kindPartial:
 		return len(key) == 13
 	case kindDelayed:
+		return len(key) == 21
+	case kindLatest:
 		return len(key) == 21
 	case kindMark:
 		return len(key) == 17

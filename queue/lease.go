@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -130,6 +131,9 @@ func (r *Route) tryLease(max uint64) ([]*Lease, time.Duration, error) {
 		}
 		if r.hand(got); err == nil {
 			got.leases, err = r.setAside(got.leases)
+		}
+		if err == nil {
+			got.leases, err = r.passReplaced(got.leases)
 		}
 		if err != nil || len(got.leases) > 0 {
 			return got.leases, 0, err
@@ -270,13 +274,11 @@ func (r *Route) hand(t taken) {
 	for _, l := range t.leases {
 		i := len(r.leased)
 		if i > 0 && r.leased[i-1].seq > l.seq {
-			i, _ = slices.BinarySearchFunc(r.leased, l.seq, func(e *Lease, seq uint64) int {
-				if e.seq < seq {
-					return -1
-				}
-				return 1
-			})
+			i, _ = slices.BinarySearchFunc(r.leased, l.seq, compareLease)
 		}
 		r.leased = slices.Insert(r.leased, i, l)
 	}
 }
+
+// compareLease compares a lease with a number.
+func compareLease(l *Lease, seq uint64) int { return cmp.Compare(l.seq, seq) }

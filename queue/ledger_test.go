@@ -167,7 +167,7 @@ func scanCounters(r *Route) error {
 	got.Leased = want.Leased
 	got.Ready -= got.Leased
 	got.Oldest = want.Oldest
-	got.DroppedOldest, got.DroppedNewest = want.DroppedOldest, want.DroppedNewest
+	got.DroppedOldest, got.DroppedNewest, got.Coalesced = want.DroppedOldest, want.DroppedNewest, want.Coalesced
 	if got != want {
 		return fmt.Errorf("counters are %+v, a scan finds %+v", want, got)
 	}

@@ -213,6 +213,13 @@ func (r *Route) load() error {
 		return err
 	}
 	r.cursor = r.count.head
+	err = r.q.eachRow(routeKey(kindLatest, r.id), routeKey(kindLatest, r.id+1), func([]byte, []byte) error {
+		r.hinted = true
+		return errStop
+	})
+	if err != nil {
+		return err
+	}
 	lo, hi := routeKey(kindDelayed, r.id), routeKey(kindDelayed, r.id+1)
 	return r.q.eachRow(lo, hi, func(key, _ []byte) error {
 		r.nextDue = dueOf(key)

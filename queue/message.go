@@ -29,6 +29,10 @@ type Message struct {
 	UID  uint32
 	Line uint32
 
+	// Subject says what the message is about, in a route that coalesces: see
+	// RouteOptions. It is any bytes; an empty one is about nothing else.
+	Subject string
+
 	// Attempts counts the deliveries that the broker refused.
 	Attempts uint32
 

@@ -144,7 +144,7 @@ func (r *Route) adoptLocked(now *Route) {
 		l.settled = true
 	}
 	r.count, r.cursor, r.nextDue = now.count, now.cursor, now.nextDue
-	r.staged = now.staged
+	r.staged, r.hinted = now.staged, now.hinted
 	r.behind, r.turn, r.reading, r.gone, r.leased, r.settled = nil, nil, nil, nil, nil, 0
 }
 

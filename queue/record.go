@@ -29,6 +29,7 @@ const (
 	tagPartial  = 18 // 1 in a partial file
 	tagJSON     = 19 // as tagHeader, of a value in JSON
 	tagProperty = 20 // as tagHeader
+	tagSubject  = 21
 )
 
 // encodeRecord returns the stored form of m.
@@ -76,6 +77,7 @@ func encodeOrigin(w *fieldWriter, m *Message) {
 		w.field(tagLine, string(binary.AppendUvarint(nil, uint64(m.Line))))
 	}
 	w.uint(tagAttempts, uint64(m.Attempts))
+	w.text(tagSubject, m.Subject)
 }
 
 func encodeRouting(w *fieldWriter, m *Message) {
@@ -124,6 +126,8 @@ func (m *Message) setField(tag uint64, content []byte) error {
 		m.Body = append([]byte(nil), content...)
 	case tagReason:
 		m.Reason = string(content)
+	case tagSubject:
+		m.Subject = string(content)
 	default:
 		return m.setNumber(tag, content)
 	}

@@ -38,7 +38,10 @@ func amqpMessage() Message {
 
 // TestRecord_Golden: stored records stay readable for ever.
 func TestRecord_Golden(t *testing.T) {
-	for name, m := range map[string]Message{"record-v1": fullMessage(), "record-v1-amqp": amqpMessage()} {
+	for name, m := range map[string]Message{
+		"record-v1": fullMessage(), "record-v1-amqp": amqpMessage(),
+		"record-v1-subject": {ID: FileID{5}.MessageID(1), Line: 1, Subject: "\x00about\xff"},
+	} {
 		name = "testdata/" + name + ".golden"
 		if *update {
 			if err := os.WriteFile(name, encodeRecord(&m), 0o644); err != nil {
@@ -135,7 +138,7 @@ func TestCounters_RoundTrip(t *testing.T) {
 	want := counters{
 		next: 1, head: 2, pending: tally{3, 4}, staged: tally{5, 6},
 		delayed: tally{7, 1 << 40}, dead: tally{9, 0}, partial: tally{10, 11}, swept: 12,
-		drops: drops{13, 14},
+		drops: drops{13, 14, 15},
 	}
 	got, err := decodeCounters(want.encode())
 	if err != nil || got != want {

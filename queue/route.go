@@ -18,8 +18,12 @@ type Route struct {
 	id   uint32
 	name atomic.Pointer[string] // changed by Rename alone
 
-	// leasing is held by the one Lease that looks for messages.
-	leasing sync.Mutex
+	// leasing is held by the one Lease that looks for messages, and by those who must
+	// not meet it. It guards hintsTended, where tendHints goes on.
+	leasing     sync.Mutex
+	hintsTended []byte
+
+	coalesce atomic.Bool // opts.Coalesce
 
 	// wake holds a token when there may be something to lease.
 	wake chan struct{}
@@ -47,6 +51,8 @@ type Route struct {
 	gone     spans     // of a route that is NewestFirst: what has drained since the last sweep
 	unpacked uint64    // rows that were swept since the last compaction
 	swept    span      // where they were
+
+	hinted bool // there may be rows of kind 'l'
 
 	dropLogged time.Time // when the log was told of dropped messages
 	unlogged   uint64    // what was dropped since then

@@ -20,6 +20,10 @@ type RouteOptions struct {
 	// Bytes and Messages bound the route further, if they are not 0: bytes of stored
 	// records, and messages, dead letters included.
 	Bytes, Messages uint64
+
+	// Coalesce has a message that waits replaced by a later one of the same user with
+	// the same Subject: see coalesce.go.
+	Coalesce bool
 }
 
 // OnFull is a word of the configuration; see room.go.
@@ -88,6 +92,7 @@ func (r *Route) SetOptions(o RouteOptions) error {
 	o.ensureDefaults()
 	r.q.mu.Lock()
 	r.opts = o
+	r.coalesce.Store(o.Coalesce)
 	r.endTurnLocked()
 	r.q.mu.Unlock()
 	r.signal()

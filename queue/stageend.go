@@ -50,15 +50,9 @@ func (s *Stage) oweLocked(discard bool) {
 }
 
 func (s *Stage) tryEnd(discard bool) error {
-	b := s.q.engine.db.NewBatch()
-	how := ending{discard: discard, drop: !discard && s.drops(content{})}
-	if how.discard || how.drop {
-		var err error
-		if how.cut, err = s.cut(b, 0); err != nil {
-			return err
-		}
-	}
-	w, err := s.submitEnd(b, how)
+	release := s.route.orderly(!discard)
+	w, how, err := s.conclude(discard)
+	release(w)
 	if how.drop {
 		s.route.logDrops(how.cut.removed.all().count, dropsNewest)
 	}
@@ -72,19 +66,39 @@ func (s *Stage) tryEnd(discard bool) error {
 }
 
 // drops reports whether what would become ready of the stage, all but the rest, is to be
-// dropped.
-func (s *Stage) drops(rest content) bool {
+// dropped. What it replaces makes room for it.
+func (s *Stage) drops(rest content, c *coalescing) bool {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	ready := s.content.all()
 	ready.sub(rest.all())
-	return s.route.dropsLocked(ready)
+	return s.route.dropsLocked(ready.without(c.size()))
 }
 
 // ending is how a stage ends.
 type ending struct {
 	discard, drop bool
 	cut           cutting // of all that it holds
+	coalescing    *coalescing
+}
+
+// conclude finds out how a stage ends and submits that.
+func (s *Stage) conclude(discard bool) (w *write, how ending, err error) {
+	b := s.q.engine.db.NewBatch()
+	if how.discard = discard; !discard {
+		if how.coalescing, err = s.coalesce(s.entries); err != nil {
+			return nil, how, err
+		}
+		how.drop = s.drops(content{}, how.coalescing)
+	}
+	if how.discard || how.drop {
+		how.coalescing = nil
+		if how.cut, err = s.cut(b, 0); err != nil {
+			return nil, how, err
+		}
+	}
+	w, err = s.submitEnd(b, how)
+	return w, how, err
 }
 
 func (s *Stage) submitEnd(b *pebble.Batch, how ending) (*write, error) {
@@ -112,6 +126,9 @@ func (s *Stage) submitEnd(b *pebble.Batch, how ending) (*write, error) {
 	count.enter(s.content)
 	for _, e := range s.extents {
 		s.route.dropExtentLocked(e, true)
+	}
+	if err := how.coalescing.applyLocked(b, 0); err != nil {
+		return nil, err
 	}
 	// A commit is not synced: if it is lost, the stage is there again, and is
 	// committed or dropped then. A discard that was lost would be committed too.

@@ -25,12 +25,10 @@ func (s *Stage) CommitFirst(n int, committed uint64) error {
 	}
 	b := s.q.engine.db.NewBatch()
 	part := instalment{n: n, committed: committed}
-	var err error
-	if part.rest, err = s.contentFrom(n); err == nil {
-		part.drop = s.drops(part.rest)
-		err = s.gone(s.q.await(s.submitFirst(b, part)))
-	}
-	if err != nil {
+	release := s.route.orderly(true)
+	w, err := s.submitFirst(b, part)
+	release(w)
+	if err = s.gone(s.q.await(w, err)); err != nil {
 		return fmt.Errorf("commit a part of stage %q: %w", s.info.File, err)
 	}
 	s.route.signal()
@@ -64,9 +62,25 @@ type instalment struct {
 	committed uint64
 	rest      content // behind the first n
 	drop      bool
+
+	coalescing *coalescing
 }
 
-func (s *Stage) submitFirst(b *pebble.Batch, part instalment) (*write, error) {
+// submitFirst finds out what an instalment does and submits that.
+func (s *Stage) submitFirst(b *pebble.Batch, part instalment) (w *write, err error) {
+	if part.rest, err = s.contentFrom(part.n); err != nil {
+		return nil, err
+	}
+	if part.coalescing, err = s.coalesce(part.n); err != nil {
+		return nil, err
+	}
+	if part.drop = s.drops(part.rest, part.coalescing); part.drop {
+		part.coalescing = nil
+	}
+	return s.commitIn(b, part)
+}
+
+func (s *Stage) commitIn(b *pebble.Batch, part instalment) (*write, error) {
 	r := s.route
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -88,6 +102,9 @@ func (s *Stage) submitFirst(b *pebble.Batch, part instalment) (*write, error) {
 		s.q.chargeLocked(s.info.UID, tally{}, done.all())
 	} else {
 		r.count.enter(done)
+	}
+	if err := part.coalescing.applyLocked(b, 0); err != nil {
+		return nil, err
 	}
 	for i, e := range s.extents {
 		if err := b.Set(chunkKey(s.file, uint32(i)), encodeChunk(e.span), nil); err != nil {

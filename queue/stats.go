@@ -26,6 +26,9 @@ type Stats struct {
 	// that DropOldest and DropNewest have dropped.
 	DroppedOldest, DroppedNewest uint64
 
+	// Coalesced counts those that were replaced by later ones about the same.
+	Coalesced uint64
+
 	// Oldest is when the oldest message was stored that is ready or leased;
 	// zero when there is none.
 	Oldest time.Time
@@ -41,6 +44,7 @@ func (s *Stats) add(o Stats) {
 	s.Bytes += o.Bytes
 	s.DroppedOldest += o.DroppedOldest
 	s.DroppedNewest += o.DroppedNewest
+	s.Coalesced += o.Coalesced
 	if s.Oldest.IsZero() || !o.Oldest.IsZero() && o.Oldest.Before(s.Oldest) {
 		s.Oldest = o.Oldest
 	}
@@ -100,7 +104,7 @@ func (r *Route) counts() (Stats, spans) {
 		Ready: c.pending.count - leased, Leased: leased,
 		Delayed: c.delayed.count, Dead: c.dead.count, Partial: c.partial.count,
 		Staged: c.staged.count, Bytes: c.all().bytes,
-		DroppedOldest: c.drops.oldest, DroppedNewest: c.drops.newest,
+		DroppedOldest: c.drops.oldest, DroppedNewest: c.drops.newest, Coalesced: c.drops.coalesced,
 	}
 	if first := r.waitingLocked(64); len(first) > 0 && (leased == 0 || first[0].lo < r.leased[0].seq) {
 		return s, first

@@ -37,6 +37,9 @@ func (q *Queue) tend() error {
 		if err := r.compact(); err != nil {
 			return err
 		}
+		if err := r.tendHints(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

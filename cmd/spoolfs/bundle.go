@@ -44,6 +44,7 @@ type bundled struct {
 	File     text      `json:"file,omitzero"`
 	UID      uint32    `json:"uid"`
 	Line     uint32    `json:"line,omitempty"`
+	Subject  text      `json:"subject,omitzero"`
 	Attempts uint32    `json:"attempts,omitempty"`
 	Reason   text      `json:"reason,omitzero"`
 
@@ -92,7 +93,7 @@ func bundleLine(route, state string, m *queue.Message) []byte {
 	}
 	b := bundled{
 		Route: route, State: state, ID: text(m.ID), Ingested: m.Ingested, File: text(m.File), UID: m.UID, Line: m.Line,
-		Attempts: m.Attempts, Reason: text(m.Reason), Exchange: text(m.Exchange), PubTime: m.PubTime,
+		Subject: text(m.Subject), Attempts: m.Attempts, Reason: text(m.Reason), Exchange: text(m.Exchange), PubTime: m.PubTime,
 		Type: text(m.ContentType), Encoding: text(m.ContentEncoding), Body: text(m.Body),
 	}
 	for _, w := range m.Words {
@@ -122,7 +123,7 @@ func bundleLine(route, state string, m *queue.Message) []byte {
 func (b *bundled) message() (queue.Message, error) {
 	m := queue.Message{
 		ID: queue.ID(b.ID), Ingested: b.Ingested, File: string(b.File), UID: b.UID, Line: b.Line,
-		Attempts: b.Attempts, Reason: string(b.Reason), Exchange: string(b.Exchange), PubTime: b.PubTime,
+		Subject: string(b.Subject), Attempts: b.Attempts, Reason: string(b.Reason), Exchange: string(b.Exchange), PubTime: b.PubTime,
 		ContentType: string(b.Type), ContentEncoding: string(b.Encoding), Body: []byte(b.Body),
 		Partial: b.State == statePartial,
 	}

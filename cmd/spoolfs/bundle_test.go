@@ -16,7 +16,7 @@ import (
 // fullMessage has something in each field, and bytes that are no UTF-8.
 func fullMessage() queue.Message {
 	return queue.Message{
-		ID: "0123456789abcdef0123456789abcdef-7", Ingested: time.Unix(1_800_000_000, 123456789).UTC(), File: "f\xff\n", UID: 7, Line: 7, Attempts: 3,
+		ID: "0123456789abcdef0123456789abcdef-7", Ingested: time.Unix(1_800_000_000, 123456789).UTC(), File: "f\xff\n", UID: 7, Line: 7, Subject: "s\xff", Attempts: 3,
 		Words: []string{"a", "", "\xe9", "é"}, Key: "k\x00", HasKey: true, Exchange: "x", PubTime: time.Unix(1_700_000_000, 5).UTC(),
 		ContentType: "t", ContentEncoding: "e", Headers: []queue.Header{{Name: "h", Value: "\xfe"}, {Name: "h", Value: ""}, {Name: "n", Value: "3", JSON: true}},
 		Properties: []queue.Property{{Name: "priority", Value: "1"}}, Body: []byte("\x00\x01\xffbody\n"), Reason: "not-json: \xff",

@@ -16,20 +16,23 @@ type formatFlags struct {
 	Provenance  bool     `reload:"restart" help:"Say in headers where each message comes from: x-spool-host, -uid, -gid, -user, -pid, -job and -ingested-at. Not for --format=sarracenia."`
 }
 
-// settings are what the format is told.
-func (f *routeFlags) settings() ingest.Settings {
+// settings are what the format is told; with subjects, messages are to say what they are
+// about.
+func (f *routeFlags) settings(subjects bool) ingest.Settings {
 	return ingest.Settings{
 		TopicPrefix: f.TopicPrefix, MaxLine: int(f.MessageLimit),
-		RoutingKey: f.RoutingKey, Headers: f.Header, ContentType: f.ContentType,
+		RoutingKey: f.RoutingKey, Headers: f.Header, ContentType: f.ContentType, Subjects: subjects,
 	}
 }
 
 // decoder is what decodes the files.
-func (f *routeFlags) decoder() (ingest.Format, error) { return ingest.New(f.Format, f.settings()) }
+func (f *routeFlags) decoder(subjects bool) (ingest.Format, error) {
+	return ingest.New(f.Format, f.settings(subjects))
+}
 
 // checkFormat refuses what the format cannot do.
 func (f *routeFlags) checkFormat() error {
-	_, err := f.decoder()
+	_, err := f.decoder(false)
 	var setting *ingest.SettingError
 	switch {
 	case errors.As(err, &setting):

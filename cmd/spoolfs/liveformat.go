@@ -18,9 +18,10 @@ type formatInForce struct {
 
 var _ ingest.Format = (*liveFormat)(nil)
 
-// set changes the format to that of a configuration.
-func (l *liveFormat) set(f *routeFlags) error {
-	format, err := f.decoder()
+// set changes the format to that of the configuration of a route.
+func (l *liveFormat) set(route *liveRoute) error {
+	f := route.flags
+	format, err := f.decoder(route.subjects)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ var numbers = []number{
 	{"partial_files", nil, gauge, "Files whose writer did not get to their end.", func(s *status) float64 { return float64(s.Queue.Partial) }},
 	{"dropped_messages_total", [][2]string{ofRoute, {"policy", "drop-oldest"}}, counter, droppedHelp, func(s *status) float64 { return float64(s.Queue.DroppedOldestTotal) }},
 	{"dropped_messages_total", [][2]string{ofRoute, {"policy", "drop-newest"}}, counter, droppedHelp, func(s *status) float64 { return float64(s.Queue.DroppedNewestTotal) }},
+	{"coalesced_total", route, counter, "Messages that waited and were replaced by later ones about the same, as coalesce says.", func(s *status) float64 { return float64(s.Queue.CoalescedTotal) }},
 	{"queue_bytes", nil, gauge, "Size of the records in the store.", func(s *status) float64 { return float64(s.Queue.Bytes) }},
 	{"queue_oldest_age_seconds", route, gauge, "Age of the oldest message that is ready or leased.", func(s *status) float64 { return s.Queue.OldestReadySeconds }},
 	{"queue_free_bytes", nil, gauge, "That the queue would still take.", func(s *status) float64 { return float64(s.Queue.FreeBytes) }},

@@ -14,6 +14,7 @@ import (
 type policyFlags struct {
 	Order         string           `default:"fifo" enum:"fifo,newest-first" help:"In which order messages go: that in which they were closed (fifo), or the file that was closed last first, for consumers that prefer fresh data while a backlog drains (newest-first) (${default})."`
 	OnFull        string           `default:"reject" enum:"reject,drop-oldest,drop-newest" help:"What happens when the route or the store is full: writers get ENOSPC (reject), the oldest messages that wait are dropped (drop-oldest), or what comes is (drop-newest). Each that is dropped is counted (${default})."`
+	Coalesce      bool             `help:"Replace a message that waits by a later one of the same user about the same: the baseUrl and relPath of a record, the path of a raw file, the subject of an amqp line. Each that is replaced is counted."`
 	RouteShare    float64          `placeholder:"PART" help:"Part of --max-bytes and --max-messages that the route may fill (all of it; half of it if it drops)."`
 	RouteBytes    units.Base2Bytes `placeholder:"SIZE" help:"Size of the messages that the route may hold, if that is less (no limit)."`
 	RouteMessages uint64           `placeholder:"N" help:"Messages that the route may hold, if that is less (no limit)."`
@@ -46,7 +47,7 @@ func (f *policyFlags) check() error {
 func (f *policyFlags) queueOptions() queue.RouteOptions {
 	return queue.RouteOptions{
 		Order: queue.Order(f.Order), OnFull: queue.OnFull(f.OnFull),
-		Share: f.RouteShare, Bytes: uint64(f.RouteBytes), Messages: f.RouteMessages,
+		Share: f.RouteShare, Bytes: uint64(f.RouteBytes), Messages: f.RouteMessages, Coalesce: f.Coalesce,
 	}
 }
 

@@ -19,7 +19,7 @@ backoff_max: 2s
 route_share: 0.25
 routes:
   same:
-  fresh: {order: newest-first, on_full: drop-oldest, route_messages: 10, route_bytes: 1MiB, retries: 3, workers: 4, backoff_min: 1s}
+  fresh: {order: newest-first, on_full: drop-oldest, route_messages: 10, route_bytes: 1MiB, retries: 3, workers: 4, backoff_min: 1s, coalesce: true}
 `})
 	c, err := loadFrom(t, dir, "--store", "DIR/store", "DIR/mnt")
 	if err != nil {
@@ -36,7 +36,7 @@ routes:
 	}{
 		"top":  {&c.routeFlags, base, 1, 1, 250 * time.Millisecond, 2 * time.Second},
 		"same": {same, base, 1, 1, 250 * time.Millisecond, 2 * time.Second},
-		"fresh": {fresh, queue.RouteOptions{Order: queue.NewestFirst, OnFull: queue.DropOldest, Share: 0.25, Bytes: 1 << 20, Messages: 10},
+		"fresh": {fresh, queue.RouteOptions{Order: queue.NewestFirst, OnFull: queue.DropOldest, Share: 0.25, Bytes: 1 << 20, Messages: 10, Coalesce: true},
 			4, 4, time.Second, 2 * time.Second},
 	} {
 		var o publisher.Options

@@ -30,16 +30,33 @@ type liveRoute struct {
 	dir     string // of the mount's root; empty for the root itself
 	flags   *routeFlags
 	brokers *amqp.Brokers
+
+	// subjects says that messages are to say what they are about.
+	subjects bool
 }
 
 // newLiveRoute makes what follows from the configuration of a route.
 func newLiveRoute(q *queue.Route, dir string, flags *routeFlags) *liveRoute {
-	return &liveRoute{q.Name(), q, dir, flags, amqp.NewBrokers(flags.brokerOptions()...)}
+	return &liveRoute{name: q.Name(), queue: q, dir: dir, flags: flags, brokers: amqp.NewBrokers(flags.brokerOptions()...)}
 }
 
 // follower is the route as one that follows another.
 func (l *liveRoute) follower() publisher.Follower {
 	return publisher.Follower{Route: l.queue, TTL: l.flags.TTL, RetryTTL: l.flags.RetryTTL, DropExpired: l.flags.dropsExpired()}
+}
+
+// coalesces reports whether later messages replace earlier ones in the route, or in one
+// that follows it. There are no circles.
+func (l *liveRoute) coalesces(byName map[string]*liveRoute) bool {
+	if l.flags.Coalesce {
+		return true
+	}
+	for _, name := range append([]string{l.flags.Else}, l.flags.Then...) {
+		if next := byName[name]; next != nil && next.coalesces(byName) {
+			return true
+		}
+	}
+	return false
 }
 
 // name is the name of the route.

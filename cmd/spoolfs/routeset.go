@@ -190,13 +190,14 @@ func (d *daemon) setRoutes(c *mountCommand) error {
 	}
 	var all []*routeParts
 	for _, l := range lives {
+		l.subjects = l.coalesces(byName)
 		opts := d.publisherOptions(l, byName)
 		p := d.routes.of(l.queue)
 		if p == nil {
 			if p, err = newRouteParts(l, opts); err != nil {
 				return fmt.Errorf("route %s: %w", l.name, err)
 			}
-		} else if err := errors.Join(p.format.set(l.flags), p.publisher.Reconfigure(opts)); err != nil {
+		} else if err := errors.Join(p.format.set(l), p.publisher.Reconfigure(opts)); err != nil {
 			return fmt.Errorf("route %s: %w", l.name, err)
 		}
 		p.live.Store(l)
@@ -212,7 +213,7 @@ func (d *daemon) setRoutes(c *mountCommand) error {
 // newRouteParts makes the parts of a route.
 func newRouteParts(l *liveRoute, opts publisher.Options) (*routeParts, error) {
 	p := &routeParts{queue: opts.Route, format: &liveFormat{}}
-	if err := p.format.set(l.flags); err != nil {
+	if err := p.format.set(l); err != nil {
 		return nil, err
 	}
 	var err error

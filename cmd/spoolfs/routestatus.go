@@ -37,12 +37,13 @@ type routeQueue struct {
 	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
 	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
 	Full               bool    `json:"full"`                 // it alone: its writers are refused
+	CoalescedTotal     uint64  `json:"coalesced_total"`      // replaced by later ones about the same
 }
 
 func routeQueueOf(s queue.Stats) routeQueue {
 	q := routeQueue{
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
-		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest,
+		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest, CoalescedTotal: s.Coalesced,
 	}
 	if !s.Oldest.IsZero() {
 		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
@@ -98,6 +99,7 @@ func (s status) of(route string) status {
 	s.Queue.Ready, s.Queue.Leased, s.Queue.Delayed, s.Queue.Dead = q.Ready, q.Leased, q.Delayed, q.Dead
 	s.Queue.Partial, s.Queue.Staged, s.Queue.Bytes, s.Queue.OldestReadySeconds = q.Partial, q.Staged, q.Bytes, q.OldestReadySeconds
 	s.Queue.DroppedOldestTotal, s.Queue.DroppedNewestTotal = q.DroppedOldestTotal, q.DroppedNewestTotal
+	s.Queue.CoalescedTotal = q.CoalescedTotal
 	s.Publisher = r.Publisher
 	return s
 }

@@ -53,6 +53,7 @@ type queueStatus struct {
 	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
 	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
 	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
+	CoalescedTotal     uint64  `json:"coalesced_total"`      // replaced by later ones about the same
 	FreeBytes          uint64  `json:"free_bytes"`           // that the queue would still take
 	FaultsTotal        uint64  `json:"faults_total"`         // the store failed and was opened again
 	LateTotal          uint64  `json:"late_total"`           // messages that lost their place to later ones
@@ -186,7 +187,7 @@ func (d *daemon) measureQueue(to *status) {
 	q := queueStatus{
 		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
 		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
-		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest,
+		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest, CoalescedTotal: s.Coalesced,
 		FreeBytes: d.queue.Space().Free, FaultsTotal: store.FaultsTotal, LateTotal: store.LateTotal,
 		LimitBytes: store.LimitBytes, StoreBytes: store.DiskBytes, DiskFreeBytes: store.DiskFreeBytes,
 	}

@@ -19,6 +19,7 @@ import (
 //	properties   content_type, content_encoding, correlation_id, reply_to,
 //	             expiration, type and app_id (strings), priority (0 to 255),
 //	             timestamp (seconds since 1970), delivery_mode (1 or 2)
+//	subject      what it is about: see subject
 //	body         its body, as text; or
 //	body_base64  in base64
 //
@@ -28,14 +29,19 @@ import (
 // is there twice, and a value that AMQP cannot carry make a dead letter that says
 // so.
 type AMQP struct {
-	maxLine int
+	maxLine  int
+	subjects bool
 }
 
 var _ Format = (*AMQP)(nil)
 
 var amqpKind = kind{
 	name: "amqp",
-	make: func(s Settings) (Format, error) { return NewAMQP(s.MaxLine), nil },
+	make: func(s Settings) (Format, error) {
+		f := NewAMQP(s.MaxLine)
+		f.subjects = s.Subjects
+		return f, nil
+	},
 }
 
 // NewAMQP returns a decoder. Lines beyond maxLine bytes are dead letters; 0 is 16
@@ -44,7 +50,7 @@ func NewAMQP(maxLine int) *AMQP {
 	if maxLine <= 0 {
 		maxLine = 16 << 20
 	}
-	return &AMQP{maxLine}
+	return &AMQP{maxLine: maxLine}
 }
 
 // Whole implements [Format].
@@ -56,7 +62,11 @@ func (f *AMQP) Decode(data []byte, at Position) Result {
 	lines := lineDecoder{
 		maxLine: f.maxLine,
 		decode: func(m *queue.Message, _, text []byte, _ Position) string {
-			return decodeAMQP(m, rec, text)
+			reason := decodeAMQP(m, rec, text)
+			if !f.subjects {
+				m.Subject = ""
+			}
+			return reason
 		},
 		torn: func(reason string) bool { return reason == ReasonNotJSON || reason == ReasonNotUTF8 },
 	}
@@ -103,6 +113,12 @@ func setAMQP(m *queue.Message, field member) (reason string) {
 		return reason
 	case "routing_key":
 		m.Key, reason = shortValue(name, field.value)
+		return reason
+	case "subject":
+		text, reason := textValue(name, field.value)
+		if reason == "" && text != "" {
+			m.Subject = subject(text)
+		}
 		return reason
 	case "headers":
 		m.Headers, reason = amqpHeaders(field.value)

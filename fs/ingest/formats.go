@@ -26,6 +26,9 @@ type Settings struct {
 	// ContentType is that of all messages. Default: that of the extension of
 	// the file's name.
 	ContentType string
+
+	// Subjects has messages say what they are about: see subject.
+	Subjects bool
 }
 
 // SettingError says that a setting of a format cannot be used.

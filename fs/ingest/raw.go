@@ -16,6 +16,7 @@ type Raw struct {
 	key         template
 	headers     []rawHeader
 	contentType string
+	subjects    bool
 }
 
 var _ Format = (*Raw)(nil)
@@ -40,7 +41,7 @@ func newRaw(s Settings) (*Raw, error) {
 	if s.RoutingKey == "" {
 		return nil, badSetting("routing_key", `it is missing: say what files of format raw are published under, such as "${dir}.${base}"`)
 	}
-	f := &Raw{contentType: s.ContentType}
+	f := &Raw{contentType: s.ContentType, subjects: s.Subjects}
 	var err error
 	if f.key, err = parseTemplate(s.RoutingKey); err != nil {
 		return nil, badSetting("routing_key", "%v", err)
@@ -121,6 +122,9 @@ func (f *Raw) Decode(data []byte, at Position) Result {
 		m.Reason = tooLong("headers", size, maxHeaders)
 	default:
 		m.Key, m.HasKey, m.Headers = key, true, headers
+		if f.subjects {
+			m.Subject = subject(at.Origin.Path)
+		}
 		m.ContentType = f.contentType
 		if m.ContentType == "" {
 			m.ContentType = contentType(at.Origin.field("name"))

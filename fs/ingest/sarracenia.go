@@ -28,7 +28,7 @@ func (*Sarracenia) Whole() bool { return false }
 var sarraceniaKind = kind{
 	name: "sarracenia",
 	make: func(s Settings) (Format, error) {
-		return NewSarracenia(SarraceniaOptions{TopicPrefix: s.TopicPrefix, MaxLine: s.MaxLine}), nil
+		return NewSarracenia(SarraceniaOptions{TopicPrefix: s.TopicPrefix, MaxLine: s.MaxLine, Subjects: s.Subjects}), nil
 	},
 }
 
@@ -58,9 +58,18 @@ func (f *Sarracenia) decode(m *queue.Message, rec *record, l line, at Position) 
 	case rec.isObject():
 		return f.object(m, rec, l.raw, at)
 	case rec.isRetry():
-		return v02FromRetry(m, rec)
+		return f.retry(m, rec)
 	}
 	return ReasonNotAnObject
+}
+
+// retry decodes a retry record of sarra v2.
+func (f *Sarracenia) retry(m *queue.Message, rec *record) (reason string) {
+	base, path, reason := v02FromRetry(m, rec)
+	if reason == "" && f.opts.Subjects {
+		m.Subject = retrySubject(m.Key, m.Headers, base, path)
+	}
+	return reason
 }
 
 // object decodes a record that is a JSON object: v03 fields, with or without
@@ -82,6 +91,9 @@ func (f *Sarracenia) object(m *queue.Message, rec *record, raw []byte, at Positi
 		return ReasonExchangeTooLong
 	}
 	m.Words, m.Key, m.HasKey = route(rec.members, fields, marked)
+	if f.opts.Subjects {
+		m.Subject = recordSubject(m.Exchange, m.Key, fields)
+	}
 
 	switch f.wireFormat(rec.members) {
 	case "v03":

@@ -14,6 +14,9 @@ type SarraceniaOptions struct {
 	// matters only in so far as one that begins with "v02" asks for the v02
 	// format in records that name no format. Default "v03".
 	TopicPrefix string
+
+	// Subjects has messages say what they are about: see subject.
+	Subjects bool
 }
 
 func (o *SarraceniaOptions) ensureDefaults() {

@@ -7,37 +7,38 @@ import (
 )
 
 // v02FromRetry fills in the message in a retry record of sarra v2, which holds it
-// as it was received: [topic, headers, notice].
-func v02FromRetry(m *queue.Message, rec *record) (reason string) {
+// as it was received: [topic, headers, notice]. It returns the base URL and the path.
+func v02FromRetry(m *queue.Message, rec *record) (base, path []byte, reason string) {
 	topic := unquote(rec.triple[0])
 	notice := bytes.Clone(unquote(rec.triple[2]))
 	fields := objectMembers(rec.triple[1])
 	if len(fields) > maxFields {
-		return ReasonTooManyFields
+		return nil, nil, ReasonTooManyFields
 	}
 	fields, _ = fields.unique()
 
 	if tag, _ := fields.last("_retry_tag_"); headerText(tag) == "done" {
-		return skipDone
+		return nil, nil, skipDone
 	}
 	if !bytes.HasPrefix(topic, []byte("v02")) {
-		return ReasonV2NotV02
+		return nil, nil, ReasonV2NotV02
 	}
 	words := bytes.SplitN(notice, []byte(" "), 4)
 	if len(words) < 3 {
-		return ReasonV2BadNotice
+		return nil, nil, ReasonV2BadNotice
 	}
 	var ok bool
 	if m.PubTime, ok = parsePubTime(words[0]); !ok {
-		return ReasonV2BadNotice
+		return nil, nil, ReasonV2BadNotice
 	}
 	m.ContentType, m.ContentEncoding = "text/plain", "utf-8"
 	m.Body = notice
 	m.Headers = retryHeaders(fields)
+	path = unquotePath(words[2])
 	if m.Key, m.HasKey = usableKey(rec.triple[0], true); !m.HasKey {
-		m.Words = pythonWords(unquotePath(words[2]))
+		m.Words = pythonWords(path)
 	}
-	return checkV02(m)
+	return words[1], path, checkV02(m)
 }
 
 // retryHeaders are the headers as they were, without the mark of sarra v2.
