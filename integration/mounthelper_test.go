@@ -3,10 +3,10 @@ package integration
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -166,17 +166,16 @@ func (m *helperMount) checkDaemon(pid string) {
 			m.t.Errorf("descriptor %s of %s is %s", fd, pid, to)
 		}
 	}
-	var session int
-	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	var state string
-	var parent, group int
-	if _, err := fmt.Sscan(rest, &state, &parent, &group, &session); err != nil {
+	number, err := strconv.Atoi(pid)
+	if err != nil {
 		m.t.Fatal(err)
 	}
-	if ours, _ := unix.Getsid(0); session == ours {
-		m.t.Errorf("%s is of our session", pid)
-	}
+	// It leaves when the mount is there, and the helper returns then.
+	waitFor(m.t, pid+" to have left our session", func() bool {
+		session, err := unix.Getsid(number)
+		ours, _ := unix.Getsid(0)
+		return err == nil && session != ours
+	})
 	for _, file := range []string{"cmdline", "environ"} {
 		if text, _ := os.ReadFile("/proc/" + pid + "/" + file); bytes.Contains(text, []byte("secret")) {
 			m.t.Errorf("the password shows in %s of %s", file, pid)

@@ -49,7 +49,8 @@ func (h *mountHelper) mount(env *environment) error {
 	return cmd.Process.Release()
 }
 
-// command is the daemon: a session of its own, and nothing of who mounts.
+// command is the daemon, which has nothing of who mounts, and will have a session of
+// its own.
 func (h *mountHelper) command(log *backgroundLog) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -59,11 +60,16 @@ func (h *mountHelper) command(log *backgroundLog) (*exec.Cmd, error) {
 	cmd := exec.Command(self, h.args...)
 	cmd.Args[0] = "spoolfs"
 	cmd.Dir = "/"
-	cmd.Env = log.environ()
+	cmd.Env = append(log.environ(), backgroundEnv+"=1")
 	cmd.Stderr = log.to
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd, nil
 }
+
+// backgroundEnv tells the daemon to leave our process group when the mount is there.
+// autofs lets nobody but that group come near the mountpoint before we return.
+const backgroundEnv = "SPOOLFS_IN_BACKGROUND"
+
+func inBackground() bool { return os.Getenv(backgroundEnv) != "" }
 
 // await waits until the mount is there, which is when a worker serves it, or the
 // daemon has ended.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"spoolfs/fs"
@@ -264,6 +265,9 @@ func (d *daemon) notify(lines ...string) {
 }
 
 func (d *daemon) ready() {
+	if d.worker == nil && inBackground() {
+		_, _ = syscall.Setsid() // it fails for who has one
+	}
 	d.warnOfBatchJob()
 	d.notify("READY=1")
 	stats, err := d.queue.Stats()

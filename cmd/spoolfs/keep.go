@@ -98,6 +98,7 @@ func (c *mountCommand) keeperOptions(env *environment, log *slog.Logger) (keeper
 		RequestTimeout: c.RequestTimeout, WorkerTimeout: c.WorkerTimeout,
 		StopTimeout: c.StopFiles + c.StopSend + 2*stopLimit,
 		NoResend:    !c.Resend,
+		Detach:      inBackground(),
 		Manager:     env.manager, Logger: log,
 	}
 	opts.Verify = func(memoryFD int) error { return verifyBinary(opts, memoryFD) }

@@ -163,6 +163,9 @@ func (w *worker) obey() {
 		}
 		switch m.Kind {
 		case keeper.KindAttached:
+			// The first one of a mount in the background has no process group of
+			// its own yet. Who has one is refused.
+			_, _ = syscall.Setsid()
 			close(w.attached)
 		case keeper.KindDrain:
 			w.stop(errDrain)

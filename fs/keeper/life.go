@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"syscall"
@@ -24,7 +25,7 @@ func (k *Keeper) start() {
 	}
 	k.state.Workers++
 	since := time.Duration(k.memory.Now())
-	w, err := startWorker(binary, k.opts.Dir, k.device.FD, k.memory.FD(), k.opts.Credential)
+	w, err := startWorker(binary, k.opts.Dir, k.device.FD, k.memory.FD(), k.workerAttr())
 	if err != nil {
 		k.opts.Logger.Error("start a worker", "error", err)
 		k.failed(err)
@@ -38,6 +39,14 @@ func (k *Keeper) start() {
 	if err := w.tell(Message{Kind: KindStart, Start: &start}); err != nil {
 		k.opts.Logger.Error("start a worker", "error", err)
 		w.kill()
+	}
+}
+
+// workerAttr is how a worker is started: as its user, to be killed with us, and with
+// a process group of its own, if not Detach has it wait for that.
+func (k *Keeper) workerAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Setpgid: k.attached || !k.opts.Detach, Pdeathsig: syscall.SIGKILL, Credential: k.opts.Credential,
 	}
 }
 
@@ -98,6 +107,9 @@ func (k *Keeper) workerReady() (done bool, err error) {
 			return true, err
 		}
 		k.attached = true
+		if k.opts.Detach {
+			detach(k.opts.Logger)
+		}
 	}
 	w := k.worker
 	w.ready = time.Now()
@@ -120,6 +132,13 @@ func (k *Keeper) workerReady() (done bool, err error) {
 		k.yield()
 	}
 	return false, nil
+}
+
+// detach leaves the process group, and the terminal if there is one.
+func detach(log *slog.Logger) {
+	if _, err := syscall.Setsid(); err != nil {
+		log.Warn("stay in the process group of who has mounted", "error", err)
+	}
 }
 
 // setHealthy reports a gap that has ended.

@@ -40,6 +40,12 @@ type Options struct {
 	// OOMScore is the oom_score_adj of the workers. Default: that of the keeper.
 	OOMScore string
 
+	// Detach says that the keeper and its worker stay in the process group of who
+	// has started them until the mount is there, and leave it then: a mount of
+	// autofs lets nobody else come near the mountpoint before. Default: workers
+	// have a group of their own from the beginning.
+	Detach bool
+
 	// Verify tells whether the program on disk can take over, with the memory that
 	// there is. Default: yes.
 	Verify func(memoryFD int) error

@@ -34,7 +34,7 @@ type worker struct {
 
 // startWorker starts a program as a worker. The calling thread must live as long
 // as the worker, which is killed at its end.
-func startWorker(binary, dir string, device, memory int, credential *syscall.Credential) (*worker, error) {
+func startWorker(binary, dir string, device, memory int, attr *syscall.SysProcAttr) (*worker, error) {
 	control, theirs, err := controlPair()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func startWorker(binary, dir string, device, memory int, credential *syscall.Cre
 	pid, err := syscall.ForkExec(binary, []string{binary, "worker", dir}, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(),
 		Files: []uintptr{null.Fd(), 1, 2, uintptr(device), uintptr(memory), uintptr(theirs)},
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: credential},
+		Sys:   attr,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), control.Close())
