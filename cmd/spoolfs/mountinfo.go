@@ -19,6 +19,16 @@ type spoolMount struct {
 	ID         int
 	Device     string // major:minor; the minor number is that of the FUSE connection
 	Mountpoint string
+	UID        int // of who has mounted it, as the kernel says; -1 if it does not
+}
+
+// isTrusted reports whether what a mount says of itself is believed without its being
+// named: any user can mount a file system of this type that says what he likes.
+func (m spoolMount) isTrusted(euid int) bool { return m.UID == 0 || m.UID == euid }
+
+// trusted are the mounts of root and of a user.
+func trusted(mounts []spoolMount, euid int) []spoolMount {
+	return slices.DeleteFunc(slices.Clone(mounts), func(m spoolMount) bool { return !m.isTrusted(euid) })
 }
 
 // spoolMounts reads /proc/self/mountinfo. A spool that is mounted on several
@@ -43,7 +53,7 @@ func spoolMounts(mountinfo io.Reader) ([]spoolMount, error) {
 
 // parseMount reads a line of mountinfo, and reports whether it is of a spool:
 //
-//	36 35 0:57 / /run/spool rw,nosuid shared:1 - fuse.spoolfs spoolfs rw
+//	36 35 0:57 / /run/spool rw,nosuid shared:1 - fuse.spoolfs spoolfs rw,user_id=0,group_id=0
 func parseMount(line string) (spoolMount, bool) {
 	mount, super, _ := strings.Cut(line, " - ")
 	fields, of := strings.Fields(mount), strings.Fields(super)
@@ -51,7 +61,19 @@ func parseMount(line string) (spoolMount, bool) {
 		return spoolMount{}, false
 	}
 	id, err := strconv.Atoi(fields[0])
-	return spoolMount{ID: id, Device: fields[2], Mountpoint: unescapeOctal(fields[4])}, err == nil
+	return spoolMount{ID: id, Device: fields[2], Mountpoint: unescapeOctal(fields[4]), UID: mountedBy(of)}, err == nil
+}
+
+// mountedBy reads the user from the part of a line behind the hyphen.
+func mountedBy(of []string) int {
+	for option := range strings.SplitSeq(of[len(of)-1], ",") {
+		if text, ok := strings.CutPrefix(option, "user_id="); ok {
+			if uid, err := strconv.Atoi(text); err == nil {
+				return uid
+			}
+		}
+	}
+	return -1
 }
 
 // unescapeOctal undoes the escapes of mountinfo, such as \040 for a space.
@@ -85,19 +107,27 @@ func findMount(path string) (spoolMount, error) {
 	if err != nil {
 		return spoolMount{}, withCode(exitIO, err)
 	}
+	return chooseMount(mounts, path, os.Geteuid())
+}
+
+// chooseMount is findMount among mounts, for a user.
+func chooseMount(mounts []spoolMount, path string, euid int) (spoolMount, error) {
 	if path != "" {
 		if m, ok := mountAt(mounts, path); ok {
 			return m, nil
 		}
 		return spoolMount{}, withCode(exitUnavailable, fmt.Errorf("no spool is mounted on %s%s", path, others(mounts)))
 	}
-	switch len(mounts) {
-	case 0:
-		return spoolMount{}, withCode(exitUnavailable, errors.New(`no spool is mounted: start one with "spoolfs mount"`))
-	case 1:
-		return mounts[0], nil
+	ours := trusted(mounts, euid)
+	switch {
+	case len(ours) == 1:
+		return ours[0], nil
+	case len(ours) > 1:
+		return spoolMount{}, withCode(exitUsage, fmt.Errorf("say which spool, as the last argument%s", others(ours)))
+	case len(mounts) > 0:
+		return spoolMount{}, withCode(exitUnavailable, fmt.Errorf("no spool is mounted by you or root: say which one, as the last argument%s", others(mounts)))
 	}
-	return spoolMount{}, withCode(exitUsage, fmt.Errorf("say which spool, as the last argument%s", others(mounts)))
+	return spoolMount{}, withCode(exitUnavailable, errors.New(`no spool is mounted: start one with "spoolfs mount"`))
 }
 
 func others(mounts []spoolMount) string {

@@ -3,13 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 )
 
 // theseSpools are all spools that this very program keeps: the file that an upgrade
 // would take is its own. Those of another installation, or in another container,
-// are none of its business.
+// are none of its business, nor are those that other users have mounted: what they say
+// is what those users like, and the answer may never come.
 //
 // It also returns what is wrong with mounts that cannot be asked.
 func (t *target) theseSpools(env *environment) ([]*client, error) {
@@ -22,7 +24,7 @@ func (t *target) theseSpools(env *environment) ([]*client, error) {
 	}
 	var ours []*client
 	var wrong error
-	for _, m := range mounts {
+	for _, m := range trusted(mounts, os.Geteuid()) {
 		cl := &client{mount: m, access: &accessor{within: t.AnswerWithin}, ctx: env.ctx}
 		s, err := cl.status()
 		switch {

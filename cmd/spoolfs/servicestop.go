@@ -20,7 +20,7 @@ func (c *unmountCommand) stopService(env *environment) error {
 	if err != nil {
 		return withCode(exitIO, err)
 	}
-	for _, m := range mounts {
+	for _, m := range trusted(mounts, os.Geteuid()) {
 		cl := &client{mount: m, access: &accessor{within: c.AnswerWithin}, ctx: env.ctx}
 		// Without a keeper it is the process itself that serves.
 		if s, err := cl.status(); err == nil && (s.Keeper.PID == keeper || s.Keeper.WorkerPID == keeper) {

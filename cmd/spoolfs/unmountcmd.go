@@ -106,10 +106,31 @@ func (c *client) takeAway(cut bool) error {
 		_, minor, _ := strings.Cut(c.mount.Device, ":")
 		_ = os.WriteFile("/sys/fs/fuse/connections/"+minor+"/abort", []byte("1"), 0) // where fusectl is mounted
 	}
-	if err := unix.Unmount(c.mount.Mountpoint, unix.MNT_DETACH); err != nil && !c.isUnmounted() {
+	if err := c.mount.detach(); err != nil && !c.isUnmounted() {
 		return withCode(exitIO, fmt.Errorf("unmount %s: %w", c.mount.Mountpoint, err))
 	}
 	return nil
+}
+
+// errOtherMount says that a path leads to something else than before.
+var errOtherMount = errors.New("the path leads elsewhere by now")
+
+// detach takes this very mount away: whoever owns a directory on the way to it can have the
+// path lead to any other one. Opened as a path, it is not asked.
+func (m spoolMount) detach() error {
+	fd, err := unix.Open(m.Mountpoint, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return err
+	}
+	if id := fmt.Sprintf("mnt_id:\t%d\n", m.ID); !strings.Contains(string(info), id) {
+		return errOtherMount
+	}
+	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d", fd), unix.MNT_DETACH)
 }
 
 // fusermount unmounts as a user can: what the user has mounted.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // upgradeCommand is "spoolfs upgrade".
@@ -57,7 +60,9 @@ func (c *upgradeCommand) upgrade(env *environment, cl *client) error {
 	if _, err := os.Stat(k.Binary); err != nil {
 		return withCode(exitConfig, fmt.Errorf("the program of the daemon is not there: %w: install it first", err))
 	}
-	switch err := syscall.Kill(k.PID, syscall.SIGUSR2); {
+	switch err := cl.mount.signalKeeper(k.PID, syscall.SIGUSR2); {
+	case errors.Is(err, errForeignKeeper):
+		return withCode(exitPermission, fmt.Errorf("the spool on %s names process %d as its keeper: %w", dir, k.PID, err))
 	case errors.Is(err, syscall.EPERM):
 		return withCode(exitPermission, fmt.Errorf("only root and the user who has mounted %s may upgrade it", dir))
 	case err != nil:
@@ -69,6 +74,30 @@ func (c *upgradeCommand) upgrade(env *environment, cl *client) error {
 	}
 	fmt.Fprintf(env.stdout, "%s: %s is now %s; keeper %d, worker %d\n", dir, before.Version, after.Version, after.Keeper.PID, after.Keeper.WorkerPID)
 	return nil
+}
+
+// errForeignKeeper says that a mount tells of a process that cannot be its keeper.
+var errForeignKeeper = errors.New("it is not of the user who has mounted it, and gets no signal")
+
+// signalKeeper sends a signal to the keeper of a mount. What a mount of another user says
+// is not believed: he could have root end any process.
+func (m spoolMount) signalKeeper(pid int, signal syscall.Signal) error {
+	if m.UID == 0 {
+		return syscall.Kill(pid, signal)
+	}
+	process, err := unix.PidfdOpen(pid, 0) // stays this process
+	if err != nil {
+		return err
+	}
+	defer unix.Close(process)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(text), fmt.Sprintf("\nUid:\t%d\t%d\t", m.UID, m.UID)) {
+		return errForeignKeeper
+	}
+	return unix.PidfdSendSignal(process, signal, nil, 0)
 }
 
 // awaitUpgrade waits until the new version serves, or is known to have failed.
