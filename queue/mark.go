@@ -82,7 +82,8 @@ func (q *Queue) Mark(bundle FileID) (Mark, error) {
 }
 
 // AppendMarked is Append, with the mark of the bundle that the messages are from:
-// all is stored, or nothing.
+// all is stored, or nothing. A route that is DropNewest refuses what it would drop, as the
+// store that they are from keeps them then.
 func (r *Route) AppendMarked(ms []Message, m Mark) error {
 	if err := r.q.begin(); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
@@ -90,6 +91,9 @@ func (r *Route) AppendMarked(ms []Message, m Mark) error {
 	defer r.q.end()
 	values := encodeAll(ms)
 	sizes := sizeByUser(ms, values)
+	if r.wouldDropNewest(sumOf(sizes)) {
+		return fmt.Errorf("append to route %q: %w", r.Name(), ErrFull)
+	}
 	if err := r.admitAll(sizes); err != nil {
 		return fmt.Errorf("append to route %q: %w", r.Name(), err)
 	}
@@ -103,6 +107,12 @@ func (r *Route) AppendMarked(ms []Message, m Mark) error {
 	}
 	r.ready(e)
 	return nil
+}
+
+func (r *Route) wouldDropNewest(size tally) bool {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	return r.dropsLocked(size)
 }
 
 // setMark sets a mark, and removes the oldest if there are too many.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -191,6 +192,26 @@ func handOver(t *testing.T, r, next *Route, n int) {
 	}
 	checkScan(t, r)
 	checkScan(t, next)
+}
+
+// TestRoute_ImportWhenFull: what is imported into a full route is refused, and neither
+// dropped, since it would be gone in both stores, nor stored without a limit.
+func TestRoute_ImportWhenFull(t *testing.T) {
+	r := fullRoute(t, DropNewest)
+	storeMany(t, r, 8)
+	mark := func(lines uint64) Mark { return Mark{Bundle: FileID{1}, Lines: lines, At: time.Now()} }
+	if err := r.AppendMarked(messages(NewFileID(), 2), mark(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AppendMarked(messages(NewFileID(), 1), mark(3)); !errors.Is(err, ErrFull) {
+		t.Errorf("import into a full route: %v", err)
+	}
+	if s, err := r.Stats(); err != nil || s.Ready != 10 || s.DroppedNewest != 0 {
+		t.Errorf("stats are %+v, %v", s, err)
+	}
+	if m, err := r.q.Mark(FileID{1}); err != nil || m.Lines != 2 {
+		t.Errorf("the mark is %+v, %v", m, err)
+	}
 }
 
 // TestRoute_HandOverMakesRoom: more at once than a route holds makes all the room there is,
