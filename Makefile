@@ -66,13 +66,14 @@ slow: ## run the tests that need a broker: of AMQP, and of the whole program
 
 .PHONY: chaos
 chaos: deps ## crash the store and kill the daemon far more often than the tests do (CHECKS=2000)
+	@.ci/install chaos
 	$(GO) test -count=1 -timeout=2h -run='^TestQueue_CrashLosesNothing$$' -v ./queue -rapid.checks=$(CHECKS)
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames|TestRoutes_Chain|TestRoutes_Isolation' -v ./integration
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Killed -v ./fs/janitor
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run=TestLog -v ./cmd/spoolfs
-	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run="Reproducible|Systemd" -v ./cmd/spoolfs/package
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run="Reproducible|Systemd|Alerts" -v ./cmd/spoolfs/package
 
 .PHONY: bench
 bench: deps ## compare with floors and alternatives, into bin/bench (as root; BENCH=short|full, SCENARIO=close,end,process,outage)

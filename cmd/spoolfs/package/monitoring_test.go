@@ -19,8 +19,8 @@ import (
 )
 
 // TestMonitoring: dashboard and alerts ask for nothing that a running daemon does not
-// show, neither metrics nor labels. Whether the expressions are PromQL is found out by
-// promtool where there is one, and else only as far as brackets go.
+// show, neither metrics nor labels, and for all of ours but those of notShown. Whether
+// the expressions are PromQL is a matter of TestAlerts.
 func TestMonitoring(t *testing.T) {
 	shown := runningMetrics(t)
 	asked := map[string]bool{}
@@ -38,12 +38,46 @@ func TestMonitoring(t *testing.T) {
 			}
 		}
 	}
-	if len(asked) < 30 {
-		t.Errorf("only %d metrics are asked for", len(asked))
+	for metric := range shown {
+		name := family(metric)
+		if _, left := notShown[name]; left == asked[name] && strings.HasPrefix(name, "spoolfs_") {
+			t.Errorf("%s: asked for %t, in notShown %t", name, asked[name], left)
+		}
 	}
 }
 
-func family(metric string) string { return strings.TrimSuffix(metric, "_bucket") }
+// notShown are metrics that neither the dashboard nor an alert asks for, with the
+// reason.
+var notShown = map[string]string{
+	"spoolfs_connection_failures_total": "publish_failures_total and away_seconds tell more",
+	"spoolfs_connections_total":         "reconnects_total without the first one",
+	"spoolfs_draining":                  "ready is 0 then, and health_problem names it",
+	"spoolfs_ingested_dead_total":       "dead_letter_messages is what is left to do",
+	"spoolfs_ingested_partial_total":    "partial_files is what is left to do",
+	"spoolfs_ingested_repeats_total":    "for who asks why there are fewer messages than lines",
+	"spoolfs_janitor_changed_total":     "a file that is taken once more, with the same ids",
+	"spoolfs_janitor_dead_total":        "dead_letter_messages is what is left to do",
+	"spoolfs_janitor_partial_total":     "partial_files is what is left to do",
+	"spoolfs_keeper_last_gap_seconds":   "keeper_worst_gap_seconds is shown",
+	"spoolfs_keeper_upgrades_total":     "build_info shows the versions",
+	"spoolfs_keeper_uptime_seconds":     "for who looks at one node",
+	"spoolfs_keeper_workers_total":      "keeper_deaths_total is shown",
+	"spoolfs_last_error_age_seconds":    "for who looks at one node",
+	"spoolfs_late_messages_total":       "for who asks about the order of messages",
+	"spoolfs_next_attempt_seconds":      "less than half a minute at all times",
+	"spoolfs_publisher_state":           "connection_up, away_seconds and paused_seconds are shown",
+	"spoolfs_unknown_endings_total":     "for who asks why a file of a killed writer was published",
+	"spoolfs_uptime_seconds":            "for who looks at one node",
+	"spoolfs_worker_uptime_seconds":     "for who looks at one node",
+}
+
+// family is the name of a metric without what a histogram adds.
+func family(metric string) string {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		metric = strings.TrimSuffix(metric, suffix)
+	}
+	return metric
+}
 
 // runningMetrics are the metrics of a daemon that has seen trouble, with their labels.
 func runningMetrics(t *testing.T) map[string]map[string]bool {
@@ -187,9 +221,6 @@ func alertExpressions(t *testing.T) (all []string) {
 			}
 			all = append(all, r.Expr)
 		}
-	}
-	if tool, err := exec.LookPath("promtool"); err == nil {
-		output(t, tool, "check", "rules", "monitoring/alerts.yaml")
 	}
 	return all
 }
