@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"spoolfs/publisher"
 )
@@ -70,7 +71,7 @@ func (f *brokerFlags) check() error {
 	if f.ExchangeSplit < 0 || f.ExchangeSplit > publisher.MaxSplit {
 		return badSetting("exchange_split", "want 0 to %d, not %d", publisher.MaxSplit, f.ExchangeSplit)
 	}
-	if err := f.checkNumbers(); err != nil {
+	if err := errors.Join(f.checkNumbers(), f.checkNames()); err != nil {
 		return err
 	}
 	for _, pattern := range f.AllowExchange {
@@ -99,6 +100,20 @@ func (f *brokerFlags) checkNumbers() error {
 		}
 	}
 	return errors.Join(wantMore("confirm_timeout", f.ConfirmTimeout), wantMore("blocked_timeout", f.BlockedTimeout))
+}
+
+// maxName is how many bytes AMQP takes for an exchange or a routing key.
+const maxName = 255
+
+// checkNames refuses what the publisher would, when other routes have changed already.
+func (f *brokerFlags) checkNames() error {
+	exchange := publisher.OwnExchanges(f.Exchange, f.ExchangeSplit)[0]
+	for _, name := range []struct{ key, text string }{{"exchange", exchange}, {"topic", f.Topic}, {"topic_prefix", f.TopicPrefix}} {
+		if len(name.text) > maxName || !utf8.ValidString(name.text) {
+			return badSetting(name.key, "want at most %d bytes of UTF-8, not %d: %.40q…", maxName, len(name.text), name.text)
+		}
+	}
+	return nil
 }
 
 func (f *brokerFlags) checkLogin() error {

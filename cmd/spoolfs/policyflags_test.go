@@ -50,6 +50,34 @@ routes:
 	}
 }
 
+// TestRoutes_LongNames: what a publisher does not take is no good configuration: a reload
+// would have changed other routes by then.
+func TestRoutes_LongNames(t *testing.T) {
+	for what, route := range map[string]string{
+		"exchange":     "exchange: " + strings.Repeat("x", 256),
+		"topic":        "topic: " + strings.Repeat("x", 256),
+		"topic_prefix": "topic_prefix: " + strings.Repeat("x", 256),
+	} {
+		for want, text := range map[string]string{
+			"":     strings.TrimSuffix(route, "x"),
+			"want": route,
+		} {
+			dir := configDir(t, map[string]string{"main.yaml": "broker: amqp://h\nexchange: x\nroutes:\n  a: {" + text + "}\n"})
+			c, err := loadFrom(t, dir, "--store", "DIR/store", "DIR/mnt")
+			if err == nil {
+				err = c.check()
+			}
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "routes.a."+what+": want at most 255 bytes")) {
+				t.Errorf("%s of %d bytes: %v", what, len(text)-len(what)-2, err)
+			}
+		}
+	}
+	split := brokerFlags{Exchange: strings.Repeat("x", 254), ExchangeSplit: 4}
+	if err := split.checkNames(); err == nil {
+		t.Error("two digits more are too long, and are taken")
+	}
+}
+
 // TestPolicy_Default: nothing said means what there was before.
 func TestPolicy_Default(t *testing.T) {
 	dir := configDir(t, map[string]string{"main.yaml": "broker: amqp://h\nexchange: x\n"})
