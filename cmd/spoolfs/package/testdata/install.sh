@@ -30,9 +30,10 @@ if [[ -z ${INSIDE:-} ]]; then
   mount -t tmpfs tmpfs "$root/run"
   mount -t tmpfs tmpfs "$root/tmp"
   # The store is on a disk.
-  mkdir -p "$base/store" "$root/var/lib/spoolfs" "$root/mnt"
-  chmod 700 "$base/store"
+  mkdir -p "$base"/{store,user} "$root"/var/lib/spoolfs{,-user} "$root/mnt"
+  chmod 700 "$base"/{store,user}
   mount --bind "$base/store" "$root/var/lib/spoolfs"
+  mount --bind "$base/user" "$root/var/lib/spoolfs-user"
   cp -- "$FIRST" "$LATER" "$PROGRAM" "$root/mnt"
   cp -- "$0" "$root/mnt/install.sh"
   exec env -i INSIDE=1 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C \
@@ -54,6 +55,26 @@ if [[ $kind == deb ]]; then
   said=$(systemd-analyze verify /usr/lib/systemd/system/spoolfs.service /usr/lib/systemd/system/spoolfs@.service 2>&1) || fail "units: $said"
   [[ -z $said ]] || fail "units: $said"
 fi
+
+echo "--- run by a user"
+mkdir /run/user-spool
+printf 'store: /var/lib/spoolfs-user\nbroker: amqp://u:p@127.0.0.1:1/\nexchange: x\nuser: spoolfs\n' >/etc/spoolfs/user.yaml
+mount_user() { mount -t fuse.spoolfs -o log=/mnt/daemon.log /etc/spoolfs/user.yaml /run/user-spool; }
+user_value() { sed -n "s/^$1 //p" /run/user-spool/.status/keeper; }
+foreign_files() { find /var/lib/spoolfs-user ! -user spoolfs; }
+[[ -n $(foreign_files) ]] || fail "the store is not root's"
+mount_user
+record user >/run/user-spool/f
+[[ -z $(foreign_files) ]] || fail "not of the user: $(foreign_files)"
+[[ $(awk '/^Uid:/ { print $2 }' "/proc/$(user_value worker_pid)/status") == "$(id -u spoolfs)" ]] || fail "the worker is somebody else's"
+user_keeper=$(user_value pid)
+umount /run/user-spool
+waits_for eval '! kill -0 $user_keeper'
+# What root has written in it is not given away.
+touch /var/lib/spoolfs-user/root
+if said=$(mount_user 2>&1); then fail "a store with a file of root is taken"; fi
+[[ $said == *"belongs to user 0"*"chown -R spoolfs /var/lib/spoolfs-user"* ]] || fail "it says $said"
+rm /var/lib/spoolfs-user/root /etc/spoolfs/user.yaml
 
 echo "--- mounted from fstab"
 echo "exchange: x" >/etc/spoolfs/site.yaml

@@ -38,6 +38,17 @@ must NFileDescriptorStore 2
 waits_for grep -q "connection refused" /run/spool/.status/publisher # it has found the password
 grep -qr secret /proc/"$(show MainPID)"/{cmdline,environ} && fail "the password shows"
 
+echo "--- another one, as a user"
+mkdir -p /etc/spoolfs/second /run/second
+printf 'mountpoint: /run/second\nbroker: amqp://u@127.0.0.1:1/\nexchange: x\nuser: spoolfs\n' >/etc/spoolfs/second/spoolfs.yaml
+systemctl start spoolfs@second || { journalctl --no-pager -u spoolfs@second | tail -n 20; fail "the second one"; }
+record second >/run/second/f || fail "the second one takes no file"
+[[ -e /var/lib/spoolfs-second/FORMAT && -z $(find /var/lib/spoolfs-second ! -user spoolfs) ]] || fail "its store: $(ls -l /var/lib/spoolfs-second)"
+[[ $(systemctl show spoolfs@second --property=NFileDescriptorStore --value) == 2 ]] || fail "it keeps no descriptors"
+systemctl stop spoolfs@second
+grep -q " /run/second fuse.spoolfs " /proc/mounts && fail "the second one is still mounted"
+must ActiveState active
+
 (
   n=0 errors=0
   until [[ -e /mnt/stop ]]; do
