@@ -47,7 +47,7 @@ func TestWithin(t *testing.T) {
 
 // TestKeyValueLines: the lines have the keys of status.json, sorted.
 func TestKeyValueLines(t *testing.T) {
-	got := string(keyValueLines(queueStatus{Ready: 3, Bytes: 1 << 40}))
+	got := string(keyValueLines(queueStatus{messageCounts: messageCounts{Ready: 3, Bytes: 1 << 40}}))
 	if !strings.HasPrefix(got, "bytes 1099511627776\n") || !strings.Contains(got, "\nready 3\n") {
 		t.Errorf("the lines are\n%s", got)
 	}

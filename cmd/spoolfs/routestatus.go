@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"spoolfs/publisher"
 	"spoolfs/queue"
@@ -24,36 +23,10 @@ const (
 	routeRemoved = "removed" // it is in the store alone, and nothing of it is published
 )
 
-// routeQueue counts the messages of a route, as queueStatus those of all.
+// routeQueue is the queue of a route.
 type routeQueue struct {
-	Ready              uint64  `json:"ready"`
-	Leased             uint64  `json:"leased"`
-	Delayed            uint64  `json:"delayed"`
-	Dead               uint64  `json:"dead"`
-	Partial            uint64  `json:"partial"` // files, not messages
-	Staged             uint64  `json:"staged"`
-	Bytes              uint64  `json:"bytes"`
-	OldestReadySeconds float64 `json:"oldest_ready_seconds"`
-	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
-	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
-	Full               bool    `json:"full"`                 // it alone: its writers are refused
-	CoalescedTotal     uint64  `json:"coalesced_total"`      // replaced by later ones about the same
-}
-
-func routeQueueOf(s queue.Stats) routeQueue {
-	q := routeQueue{
-		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
-		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest, CoalescedTotal: s.Coalesced,
-	}
-	if !s.Oldest.IsZero() {
-		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
-	}
-	return q
-}
-
-// all is how many messages there are.
-func (q routeQueue) all() uint64 {
-	return q.Ready + q.Leased + q.Delayed + q.Dead + q.Partial + q.Staged
+	messageCounts
+	Full bool `json:"full"` // it alone: its writers are refused
 }
 
 // routeDetails are what the metrics have of a route besides.
@@ -85,7 +58,7 @@ func (d *daemon) measureStored(q *queue.Route) routeQueue {
 	if err != nil {
 		d.log.Error("stats", "route", q.Name(), "error", err)
 	}
-	return routeQueueOf(s)
+	return routeQueue{messageCounts: countsOf(s)}
 }
 
 // of is the status as it is for one route: with its queue and its publisher. An older
@@ -95,11 +68,7 @@ func (s status) of(route string) status {
 	if !there && route == defaultRoute {
 		return s
 	}
-	q := r.Queue
-	s.Queue.Ready, s.Queue.Leased, s.Queue.Delayed, s.Queue.Dead = q.Ready, q.Leased, q.Delayed, q.Dead
-	s.Queue.Partial, s.Queue.Staged, s.Queue.Bytes, s.Queue.OldestReadySeconds = q.Partial, q.Staged, q.Bytes, q.OldestReadySeconds
-	s.Queue.DroppedOldestTotal, s.Queue.DroppedNewestTotal = q.DroppedOldestTotal, q.DroppedNewestTotal
-	s.Queue.CoalescedTotal = q.CoalescedTotal
+	s.Queue.messageCounts = r.Queue.messageCounts
 	s.Publisher = r.Publisher
 	return s
 }

@@ -40,9 +40,9 @@ type details struct {
 	operations map[string]queue.DurationStats // of the mount, by name
 }
 
-// queueStatus counts messages; ready, leased, delayed, dead and staged are
+// messageCounts counts messages; ready, leased, delayed, dead and staged are
 // disjoint.
-type queueStatus struct {
+type messageCounts struct {
 	Ready              uint64  `json:"ready"`
 	Leased             uint64  `json:"leased"`
 	Delayed            uint64  `json:"delayed"`
@@ -54,16 +54,37 @@ type queueStatus struct {
 	DroppedOldestTotal uint64  `json:"dropped_oldest_total"` // to make room for others
 	DroppedNewestTotal uint64  `json:"dropped_newest_total"` // when they came, for want of room
 	CoalescedTotal     uint64  `json:"coalesced_total"`      // replaced by later ones about the same
-	FreeBytes          uint64  `json:"free_bytes"`           // that the queue would still take
-	FaultsTotal        uint64  `json:"faults_total"`         // the store failed and was opened again
-	LateTotal          uint64  `json:"late_total"`           // messages that lost their place to later ones
-	DamagedTotal       uint64  `json:"damaged_total"`        // rows, blocks or files of it that could not be read
-	MissingTotal       uint64  `json:"missing_total"`        // messages that were in them
-	LimitBytes         uint64  `json:"limit_bytes"`
-	StoreBytes         uint64  `json:"store_bytes"`     // that the store takes on the disk
-	DiskFreeBytes      uint64  `json:"disk_free_bytes"` // of its file system
-	Refusal            string  `json:"refusal"`         // why nothing is taken from anybody; empty while it is
-	RefusalText        string  `json:"refusal_text"`    // for people
+}
+
+func countsOf(s queue.Stats) messageCounts {
+	c := messageCounts{
+		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
+		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest, CoalescedTotal: s.Coalesced,
+	}
+	if !s.Oldest.IsZero() {
+		c.OldestReadySeconds = seconds(time.Since(s.Oldest))
+	}
+	return c
+}
+
+// all is how many messages there are.
+func (c messageCounts) all() uint64 {
+	return c.Ready + c.Leased + c.Delayed + c.Dead + c.Partial + c.Staged
+}
+
+// queueStatus is the queue of all routes, and its store.
+type queueStatus struct {
+	messageCounts
+	FreeBytes     uint64 `json:"free_bytes"`    // that the queue would still take
+	FaultsTotal   uint64 `json:"faults_total"`  // the store failed and was opened again
+	LateTotal     uint64 `json:"late_total"`    // messages that lost their place to later ones
+	DamagedTotal  uint64 `json:"damaged_total"` // rows, blocks or files of it that could not be read
+	MissingTotal  uint64 `json:"missing_total"` // messages that were in them
+	LimitBytes    uint64 `json:"limit_bytes"`
+	StoreBytes    uint64 `json:"store_bytes"`     // that the store takes on the disk
+	DiskFreeBytes uint64 `json:"disk_free_bytes"` // of its file system
+	Refusal       string `json:"refusal"`         // why nothing is taken from anybody; empty while it is
+	RefusalText   string `json:"refusal_text"`    // for people
 }
 
 // What queueStatus.Refusal may be; also codes of problems.
@@ -185,17 +206,13 @@ func (d *daemon) measureQueue(to *status) {
 	}
 	damage, store := d.queue.Damage(), d.queue.Store()
 	q := queueStatus{
-		DamagedTotal: damage.Damaged, MissingTotal: damage.Missing,
-		Ready: s.Ready, Leased: s.Leased, Delayed: s.Delayed, Dead: s.Dead, Partial: s.Partial, Staged: s.Staged, Bytes: s.Bytes,
-		DroppedOldestTotal: s.DroppedOldest, DroppedNewestTotal: s.DroppedNewest, CoalescedTotal: s.Coalesced,
+		messageCounts: countsOf(s),
+		DamagedTotal:  damage.Damaged, MissingTotal: damage.Missing,
 		FreeBytes: d.queue.Space().Free, FaultsTotal: store.FaultsTotal, LateTotal: store.LateTotal,
 		LimitBytes: store.LimitBytes, StoreBytes: store.DiskBytes, DiskFreeBytes: store.DiskFreeBytes,
 	}
 	if q.Refusal = refusalCode(store.Refusal); q.Refusal != "" {
 		q.RefusalText = store.Refusal.Error()
-	}
-	if !s.Oldest.IsZero() {
-		q.OldestReadySeconds = seconds(time.Since(s.Oldest))
 	}
 	to.Queue, to.details.syncs = q, store.Syncs
 }

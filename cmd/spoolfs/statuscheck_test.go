@@ -12,7 +12,7 @@ func TestThresholds_Judge(t *testing.T) {
 	warning := func(code string) health {
 		return health{Level: levelWarning, Problems: []problem{{Code: code, Level: levelWarning, Text: code + " is|so"}}}
 	}
-	busy := status{Queue: queueStatus{Ready: 50, Leased: 40, Delayed: 10, OldestReadySeconds: 120, Dead: 3, Partial: 1, Bytes: 900, FreeBytes: 100}}
+	busy := status{Queue: queueStatus{messageCounts: messageCounts{Ready: 50, Leased: 40, Delayed: 10, OldestReadySeconds: 120, Dead: 3, Partial: 1, Bytes: 900}, FreeBytes: 100}}
 	for name, tt := range map[string]struct {
 		limits thresholds
 		health health
@@ -40,7 +40,7 @@ func TestThresholds_Judge(t *testing.T) {
 			t.Errorf("%s: code %d, want %d, in %q, which should have %q", name, k.Code, tt.code, k.line(), tt.text)
 		}
 	}
-	idle := status{Queue: queueStatus{OldestReadySeconds: 99}}
+	idle := status{Queue: queueStatus{messageCounts: messageCounts{OldestReadySeconds: 99}}}
 	if k := (&thresholds{WarnAge: time.Second}).judge(idle); k.Code != monitorOK {
 		t.Errorf("nothing waits: %q", k.line())
 	}

@@ -175,7 +175,7 @@ func TestWatchScreen_Fits(t *testing.T) {
 			return fmt.Errorf("odd\x1b[2J\n%s", strings.Repeat("long ", 100))
 		}
 		*s = status{Health: health{Level: levelCritical, Problems: []problem{{Level: levelCritical, Text: "evil\x1b]0;title\x07 " + strings.Repeat("x", 300), Advice: strings.Repeat("do it ", 90)}, {}, {}, {}, {}}}}
-		s.Queue = queueStatus{Ready: 1 << 63, Dead: 1 << 62, Bytes: 1 << 60, FreeBytes: uint64(i), OldestReadySeconds: 1e9}
+		s.Queue = queueStatus{messageCounts: messageCounts{Ready: 1 << 63, Dead: 1 << 62, Bytes: 1 << 60, OldestReadySeconds: 1e9}, FreeBytes: uint64(i)}
 		s.Publisher = publisherStatus{State: "connecting\x1b[31m", ConfirmedTotal: uint64(i * i), LastError: "\x00\xff"}
 		return nil
 	})
