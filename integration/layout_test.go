@@ -26,7 +26,8 @@ var arrows = map[string][]string{
 	"spoolfs/integration/demo":     {"spoolfs/integration/rabbit", "spoolfs/integration/subprocess"},
 	"spoolfs/integration/bench":    {"spoolfs/integration/rabbit", "spoolfs/integration/subprocess"},
 
-	"spoolfs/integration/subprocess": {},
+	"spoolfs/integration/subprocess":  {},
+	"spoolfs/integration/bench/scale": {}, // no code, but simulations in tests
 
 	// Floors for a comparison: they use directly what they are about.
 	"spoolfs/integration/bench/floor": {"spoolfs/fs/device"},

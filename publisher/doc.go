@@ -47,6 +47,9 @@
 //   - P14: a publish that gets no verdict in its time is taken from its worker with all
 //     that this one has in flight, and goes out again; the other workers go on, with
 //     their sessions. Proven by TestPublisher_WorkerHangs.
+//   - P15: many publishers of one broker have no more in flight than it confirms in
+//     time, so that none of them gives up what is being worked at. Proven by TestShare
+//     and, for many nodes, by TestScale_Overload of package integration/bench/scale.
 //
 // What each answer of a broker leads to stands in policies, and nowhere else.
 //

@@ -76,7 +76,7 @@ func newWorker(opts Options) (*Publisher, error) {
 	return &Publisher{
 		opts:      opts,
 		backoff:   waits,
-		window:    newWindow(opts.Window, opts.WindowBytes, waits),
+		window:    newWindow(&opts, waits),
 		pace:      newPace(opts.Rate, opts.RateRamp),
 		exchanges: exchanges{own: OwnExchanges(opts.Exchange, opts.Split), code: opts.SplitCode, allowed: opts.Allowed},
 		kick:      make(chan struct{}, 1),
@@ -153,7 +153,7 @@ func (p *Publisher) own() Stats {
 	s.Failures = maps.Clone(p.failures)
 	s.ConfirmDuration = p.verdicts.Stats()
 	s.Window, s.PausedUntil = p.window.size()
-	if s.State == Connected && s.Window < p.opts.Window {
+	if s.State == Connected && p.window.isLow() {
 		s.State = Slowed
 	}
 	if p.session != nil && p.session.Blocked() != "" {

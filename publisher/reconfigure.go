@@ -65,7 +65,7 @@ func (p *Publisher) adopt() {
 		p.pace = newPace(next.Rate, next.RateRamp)
 	}
 	p.backoff = waits
-	p.window.reconfigure(next.Window, next.WindowBytes, waits)
+	p.window.reconfigure(next, waits)
 	p.exchanges = exchanges{own: OwnExchanges(next.Exchange, next.Split), code: next.SplitCode, allowed: next.Allowed}
 	clear(p.logged)
 	p.mu.Lock()
@@ -76,13 +76,14 @@ func (p *Publisher) adopt() {
 
 // reconfigure changes the bounds. A broker that refuses messages goes on being
 // spared, but a pause ends.
-func (w *window) reconfigure(most, mostBytes int, pauses backoff) {
+func (w *window) reconfigure(o *Options, pauses backoff) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.limit == w.most || w.limit > most {
-		w.limit = most
+	if w.limit == w.most || w.limit > o.Window {
+		w.limit = o.Window
 	}
+	w.share.reconfigure(o.Window, o.ConfirmTimeout)
 	pauses.failures, pauses.place = w.pauses.failures, w.pauses.place
-	w.most, w.mostBytes, w.pauses = most, mostBytes, pauses
+	w.most, w.mostBytes, w.pauses = o.Window, o.WindowBytes, pauses
 	w.until = time.Time{}
 }

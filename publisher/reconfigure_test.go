@@ -45,7 +45,7 @@ func TestPublisher_Reconfigure(t *testing.T) {
 	if got := b.ids(); got != fmt.Sprint(append(want, end...)) {
 		t.Errorf("published %d messages\n%s\nwant %d\n%s", len(b.published), got, len(want)+1, fmt.Sprint(want))
 	}
-	if s := r.p.Stats(); last[end[0]] != "xs_19" || s.Window != 1+19*7%64 || s.RequeuedTotal != 0 {
+	if s := r.p.Stats(); last[end[0]] != "xs_19" || r.p.opts.Window != 1+19*7%64 || s.RequeuedTotal != 0 {
 		t.Errorf("the last went to %s, the stats are %+v", last[end[0]], s)
 	}
 }
@@ -98,18 +98,19 @@ func TestPublisher_ReconfigureRefused(t *testing.T) {
 // TestWindow_Reconfigure: bounds change, and a broker that refuses messages goes
 // on being spared.
 func TestWindow_Reconfigure(t *testing.T) {
-	w := newWindow(64, 1<<20, backoff{min: time.Hour, max: time.Hour, jitter: func(d time.Duration) time.Duration { return d }})
-	sizes := func() []int { n, _ := w.size(); return []int{n, w.most} }
-	w.reconfigure(128, 1<<20, w.pauses)
+	opts := func(n int) *Options { return &Options{Window: n, WindowBytes: 1 << 20, ConfirmTimeout: time.Minute} }
+	w := newWindow(opts(64), backoff{min: time.Hour, max: time.Hour, jitter: func(d time.Duration) time.Duration { return d }})
+	sizes := func() []int { return []int{w.limit, w.most} }
+	w.reconfigure(opts(128), w.pauses)
 	if got := sizes(); !slices.Equal(got, []int{128, 128}) {
 		t.Errorf("wider: %v", got)
 	}
 	w.rejected(time.Now(), 1)
-	w.reconfigure(256, 1<<20, w.pauses)
+	w.reconfigure(opts(256), w.pauses)
 	if got := sizes(); !slices.Equal(got, []int{64, 256}) || w.paused() {
 		t.Errorf("after a nack: %v, paused %t", got, w.paused())
 	}
-	w.reconfigure(16, 1<<20, w.pauses)
+	w.reconfigure(opts(16), w.pauses)
 	if got := sizes(); !slices.Equal(got, []int{16, 16}) {
 		t.Errorf("narrower: %v", got)
 	}

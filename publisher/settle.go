@@ -40,14 +40,14 @@ func (r *run) settle() {
 func (r *run) settleAll(batch []Verdict) error {
 	now := time.Now()
 	confirmed := make([]*queue.Lease, 0, len(batch))
-	var oldest time.Time // of the confirmed
-	landed := 0
+	published := make([]time.Time, 0, len(batch)) // of all that have landed
+	var oldest time.Time                          // of the confirmed
 	for _, v := range batch {
 		f := r.land(v.Tag)
 		if f.lease == nil {
 			continue
 		}
-		landed++
+		published = append(published, f.at)
 		r.p.verdicts.Observe(now.Sub(f.at))
 		if v.Outcome == Confirmed && oldest.IsZero() {
 			oldest = f.at
@@ -65,8 +65,10 @@ func (r *run) settleAll(batch []Verdict) error {
 			r.p.update(func(s *Stats) { s.ReturnedTotal++ })
 		}
 	}
+	landed := len(published)
 	if landed > 0 {
 		r.p.heard()
+		r.p.window.answered(now, published)
 	}
 	if len(confirmed) > 0 {
 		r.p.confirmed(len(confirmed))
@@ -116,7 +118,7 @@ func (p *Publisher) logPace() {
 	if !p.slowed.Load() {
 		return
 	}
-	if n, _ := p.window.size(); n == p.opts.Window && p.slowed.Swap(false) {
+	if !p.window.isLow() && p.slowed.Swap(false) {
 		p.opts.Logger.Info("the broker takes all messages again", "route", p.opts.Route.Name())
 	}
 }

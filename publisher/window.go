@@ -19,6 +19,8 @@ const leaseBatch = 256
 // one at a time: then the queue hands out those that are due again before those
 // that have never been refused, and a full queue at the broker delays no more
 // than were in flight at once.
+//
+// What a broker that refuses nothing confirms in time is another limit: see share.
 type window struct {
 	most      int
 	mostBytes int
@@ -29,6 +31,7 @@ type window struct {
 
 	mu       sync.Mutex
 	limit    int
+	share    share
 	taken    int
 	bytes    int // of what is in flight
 	suspects int // are to be sent one by one
@@ -37,8 +40,11 @@ type window struct {
 	length   time.Duration
 }
 
-func newWindow(most, mostBytes int, pauses backoff) *window {
-	return &window{most: most, mostBytes: mostBytes, limit: most, pauses: pauses, freed: make(chan struct{}, 1)}
+func newWindow(o *Options, pauses backoff) *window {
+	return &window{
+		most: o.Window, mostBytes: o.WindowBytes, limit: o.Window, share: newShare(o.Window, o.ConfirmTimeout),
+		pauses: pauses, freed: make(chan struct{}, 1),
+	}
 }
 
 // acquire waits for room and takes what there is, but not more than most. It
@@ -79,19 +85,23 @@ func (w *window) take(most int) (int, time.Duration) {
 	if pause := time.Until(w.until); pause > 0 {
 		return 0, pause
 	}
-	limit := w.limit
-	if w.suspects > 0 {
-		limit = 1
-	}
-	n := min(most, limit-w.taken)
+	n := min(most, w.roomLocked()-w.taken)
 	if n <= 0 || w.bytes >= w.mostBytes {
 		return 0, 0
 	}
-	if limit < w.most {
+	if w.limit < w.most {
 		n = 1
 	}
 	w.taken += n
 	return n, 0
+}
+
+// roomLocked is how many may be in flight at the moment.
+func (w *window) roomLocked() int {
+	if w.suspects > 0 {
+		return 1
+	}
+	return min(w.limit, w.share.n)
 }
 
 // release gives room back.
@@ -127,6 +137,14 @@ func (w *window) confirmed(n int, oldest time.Time) {
 	}
 	w.limit = min(w.most, w.limit+n)
 	w.pauses.reset()
+}
+
+// answered takes note of the verdicts, whatever they are, of what was published at those
+// times.
+func (w *window) answered(now time.Time, published []time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.share.answered(now, published)
 }
 
 // rejected takes note of a nack of what was published at a time, and returns
@@ -180,19 +198,24 @@ func (w *window) acquit(n int) {
 	w.wake()
 }
 
-// clear forgets what was taken, since its session is gone.
+// clear forgets what was taken, since its session is gone, and begins another.
 func (w *window) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.share.restart(w.taken)
 	w.taken, w.bytes = 0, 0
 }
 
-// size is the limit at the moment, and the end of the pause.
+// size is how many may be in flight at the moment, and the end of the pause.
 func (w *window) size() (int, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.suspects > 0 {
-		return 1, w.until
-	}
-	return w.limit, w.until
+	return w.roomLocked(), w.until
+}
+
+// isLow reports whether the limit is low since the broker has refused messages.
+func (w *window) isLow() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.limit < w.most || w.suspects > 0
 }

@@ -9,7 +9,8 @@ import (
 
 // aWindow has pauses without chance: the shortest.
 func aWindow(most int) *window {
-	return newWindow(most, 1<<20, backoff{
+	opts := Options{Window: most, WindowBytes: 1 << 20, ConfirmTimeout: 30 * time.Second}
+	return newWindow(&opts, backoff{
 		min: 250 * time.Millisecond, max: 30 * time.Second,
 		jitter: func(time.Duration) time.Duration { return 0 },
 	})

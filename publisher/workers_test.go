@@ -87,11 +87,11 @@ func TestPublisher_WorkersShare(t *testing.T) {
 	r.untilEmpty()
 	for i, n := range []int{1, 4, 2} {
 		next := r.p.opts
-		next.Workers, next.Window = n, 20
+		next.Workers, next.Window = n, 4
 		if err := r.p.Reconfigure(next); err != nil {
 			t.Fatal(err)
 		}
-		r.until("the new size", func(_ queue.Stats, p Stats) bool { return p.Window == 20 })
+		r.until("the new size", func(_ queue.Stats, p Stats) bool { return p.Window == 4 })
 		r.append(50)
 		r.untilEmpty()
 		if s := r.p.Stats(); s.ConfirmedTotal != uint64(310+50*(i+1)) {

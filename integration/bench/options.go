@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,8 @@ type options struct {
 	readme string   // brought up to date from the results in out, and nothing else done
 	rounds int      // of each comparison; 0 is that of the mode
 	large  int      // messages of the outage; 0 is that of the mode
+
+	contestant *regexp.Regexp // who takes part; nil is everybody
 
 	against string // another build of spoolfs, which takes turns in closes and endToEnd
 }
@@ -32,6 +35,10 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.readme, "readme", "", "write the table of the results into this file, and measure nothing")
 	flags.IntVar(&o.rounds, "rounds", 0, "how often contestants take turns; the default is that of the mode")
 	flags.StringVar(&o.against, "against", "", "path of another build of spoolfs, which takes turns with the rest in close and end")
+	flags.Func("contestant", "a regular expression of the contestants of close and end that take part", func(text string) (err error) {
+		o.contestant, err = regexp.Compile(text)
+		return err
+	})
 	flags.IntVar(&o.large, "outage", 0, "messages of the outage; the default is that of the mode")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -72,12 +79,14 @@ func (o options) wants(scenario string) bool {
 	return len(o.only) == 0 || slices.Contains(o.only, scenario)
 }
 
-// with adds the other build of spoolfs, if there is one.
+// with adds the other build of spoolfs, if there is one, and leaves out who does not
+// take part.
 func (o options) with(contestants []string) []string {
-	if o.against == "" {
-		return contestants
+	all := slices.Clone(contestants)
+	if o.against != "" {
+		all = append(all, otherBuild)
 	}
-	return append(slices.Clone(contestants), otherBuild)
+	return slices.DeleteFunc(all, func(name string) bool { return o.contestant != nil && !o.contestant.MatchString(name) })
 }
 
 // count is a number of things: few in short runs.
