@@ -15,7 +15,7 @@ CHECKS ?= 2000
 BENCHTIME ?= 2s
 
 # What "make bench" runs: BENCH=short takes minutes, BENCH=full hours. SCENARIO
-# names some of close, end, process, outage, with commas between.
+# names some of close, end, process, outage, scale, with commas between.
 BENCH ?= short
 SCENARIO ?=
 
@@ -68,7 +68,7 @@ slow: ## run the tests that need a broker: of AMQP, and of the whole program
 chaos: deps ## crash the store and kill the daemon far more often than the tests do (CHECKS=2000)
 	@.ci/install chaos
 	$(GO) test -count=1 -timeout=2h -run='^TestQueue_CrashLosesNothing$$' -v ./queue -rapid.checks=$(CHECKS)
-	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames|TestRoutes_Chain|TestRoutes_Isolation' -v ./integration
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames|TestRoutes_Chain|TestRoutes_Isolation|TestScale' -v ./integration
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Killed -v ./fs/janitor
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp
@@ -76,7 +76,7 @@ chaos: deps ## crash the store and kill the daemon far more often than the tests
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run="Reproducible|Systemd|Alerts" -v ./cmd/spoolfs/package
 
 .PHONY: bench
-bench: deps ## compare with floors and alternatives, into bin/bench (as root; BENCH=short|full, SCENARIO=close,end,process,outage)
+bench: deps ## compare with floors and alternatives, into bin/bench (as root; BENCH=short|full, SCENARIO=close,end,process,outage,scale)
 	@.ci/install bench
 	$(GO) build -buildvcs=false -o bin/bench-harness ./integration/bench
 	@bin/bench-harness -mode=$(BENCH) -scenario=$(SCENARIO)
