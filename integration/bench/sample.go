@@ -32,6 +32,21 @@ const (
 	storePerByte = "store_per_payload" // bytes
 	storeMiB     = "store_mib"         // after the drain
 	backSeconds  = "space_back_seconds"
+
+	// Of scale; rates are of the busiest second, times since the end of the outage.
+	peakConnections = "peak_connections"
+	dialsAtLoss     = "dials_at_loss"
+	dialsAtEnd      = "dials_first_second"
+	dialsAfter      = "dials_busiest_second"
+	dialsFailed     = "dials_failed"
+	peakUnconfirmed = "peak_unconfirmed"
+	repeats         = "repeats"
+	fairness        = "fairness"
+	longestConfirm  = "longest_confirm_seconds"
+	halfCaughtUp    = "half_caught_up_seconds"
+	allCaughtUp     = "all_caught_up_seconds"
+	idealCaughtUp   = "broker_alone_seconds"
+	connectionKiB   = "connection_kib" // of the broker's memory
 )
 
 // String is a line for people.

@@ -13,6 +13,7 @@ var scenarios = []scenario{
 	{"end", "from the writing to the broker's confirm", endToEnd},
 	{"process", "a process for each message", processes},
 	{"outage", "a long backlog, and its end", outage},
+	{"scale", "many nodes that lose one broker, simulated", scale},
 }
 
 func names() []string {

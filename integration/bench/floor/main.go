@@ -3,10 +3,11 @@
 //	floor null stock DIR          a file system that keeps nothing, on go-fuse's stock server
 //	floor null own DIR STORE      one on a loop such as ours, which puts what was written into Pebble, synced
 //	floor send URL EXCHANGE MESSAGES BYTES WINDOW    a bare client of the broker
+//	floor connect URL CONNECTIONS                    opens connections, and keeps them
 //	floor empty URL EXCHANGE MESSAGES WINDOW DIR     a loop that posts the files of a directory and removes them
 //
 // The file systems say "ready" when they are mounted, and end with SIGTERM. The
-// other two print how many seconds they took.
+// others print how many seconds they took.
 package main
 
 import (
@@ -29,7 +30,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: floor null stock DIR | null own DIR STORE | send URL EXCHANGE MESSAGES BYTES WINDOW | empty URL EXCHANGE MESSAGES WINDOW DIR")
+var errUsage = errors.New("usage: floor null stock DIR | null own DIR STORE | send URL EXCHANGE MESSAGES BYTES WINDOW | empty URL EXCHANGE MESSAGES WINDOW DIR | connect URL CONNECTIONS")
 
 // run is the program without the process around it.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
@@ -44,6 +45,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 			return err
 		}
 		return send(args[1], args[2], numbers[0], numbers[1], numbers[2], stdout)
+	case len(args) == 3 && args[0] == "connect":
+		numbers, err := parse(args[2:])
+		if err != nil {
+			return err
+		}
+		return connect(ctx, args[1], numbers[0], stdout)
 	case len(args) == 6 && args[0] == "empty":
 		numbers, err := parse(args[3:5])
 		if err != nil {
