@@ -17,18 +17,14 @@
 //   - close: 1, 8 and 32 writers, each a process, write files of 420 bytes, with
 //     the broker away. spoolfs is measured with and without a keeper, in one
 //     directory and spread over standing directories.
-//
 //   - end: 32 writers, and the time until the broker has confirmed the last
 //     message. Queues of the broker keep the last 1,000 messages, so that it has
 //     the same to do for all. CPU time is that of all processes but the broker.
-//
 //   - process: a new process for each message, which writes a file or posts to the
 //     broker (with rabbitmq-c, the library of Sarracenia's C client), behind a
 //     relay that makes a round trip take 1 or 20 ms. Times are from fork to exit.
-//
 //   - outage: a backlog of one message a file, what it costs to look at, the start
 //     with it, and the drain, against drains of 10,000 before and after.
-//
 //   - scale: many nodes that lose one broker for an hour, simulated with the real
 //     publishers (package scale), with the defaults and other settings; and the rate at
 //     which a real broker accepts connections, and the memory of one.
