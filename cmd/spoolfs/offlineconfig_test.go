@@ -139,6 +139,31 @@ func TestImport_TopicPrefix(t *testing.T) {
 	}
 }
 
+// TestImport_StoreTopicPrefix: a retry file that is imported into a store is decoded for
+// the prefix of the command line, and for v03 without one: the prefix v02.post makes
+// messages of v02.
+func TestImport_StoreTopicPrefix(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "diskqueue_post_retry_000")
+	write(t, file, `{"pubTime": "20261130T070000", "baseUrl": "http://h", "relPath": "a/b"}`+"\n")
+	for prefix, wantType := range map[string]string{"": "application/json", "v03": "application/json", "v02.post": "text/plain"} {
+		store := filepath.Join(dir, "store"+prefix)
+		args := []string{"import", "--store", store, file}
+		if prefix != "" {
+			args = append(args, "--topic-prefix", prefix)
+		}
+		var bundle, said strings.Builder
+		for _, args := range [][]string{args, {"export", "--store", store}} {
+			if code := run(&environment{ctx: t.Context(), args: args, stdout: &bundle, stderr: &said}); code != exitOK {
+				t.Fatalf("%q: exit code %d, %s", args, code, &said)
+			}
+		}
+		if !strings.Contains(bundle.String(), `"content_type":"`+wantType+`"`) {
+			t.Errorf("with the prefix %q, want %s:\n%s", prefix, wantType, &bundle)
+		}
+	}
+}
+
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
