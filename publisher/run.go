@@ -76,6 +76,7 @@ func (r *run) giveUp(err error) {
 // watchdog to say.
 func (r *run) send(ctx context.Context) error {
 	for {
+		r.p.window.hold(r.p.inFlight())
 		n := r.p.window.acquire(ctx, r.p.batch())
 		if n == 0 {
 			return ctx.Err()
@@ -98,6 +99,20 @@ func (r *run) send(ctx context.Context) error {
 // what comes waits until they are sent. With leaseBatch it waited 26 ms at 10,000 messages
 // a second.
 const freshBatch = 16
+
+// freshFlight is how many messages are in flight at most in such a route, since a fresh one
+// waits for them, too: at 10,000 messages a second for 25 ms instead of 100. A bare client
+// had 12,300 messages a second confirmed with 256 in flight, and 14,400 with 1,024.
+const freshFlight = 256
+
+// inFlight is how many messages may be in flight, besides what the window says; 0 is any
+// number.
+func (p *Publisher) inFlight() int {
+	if p.opts.Route.Options().Order == queue.NewestFirst {
+		return freshFlight
+	}
+	return 0
+}
 
 // batch is how many messages it is of use to lease.
 func (p *Publisher) batch() int {

@@ -33,6 +33,7 @@ type window struct {
 	limit    int
 	share    share
 	taken    int
+	bound    int // of what may be in flight besides; 0 is none
 	bytes    int // of what is in flight
 	suspects int // are to be sent one by one
 	until    time.Time
@@ -101,7 +102,18 @@ func (w *window) roomLocked() int {
 	if w.suspects > 0 {
 		return 1
 	}
+	if w.bound > 0 {
+		return min(w.limit, w.share.n, w.bound)
+	}
 	return min(w.limit, w.share.n)
+}
+
+// hold has no more than n messages in flight from now on, whatever the limit is; 0 ends
+// that.
+func (w *window) hold(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bound = n
 }
 
 // release gives room back.

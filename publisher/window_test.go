@@ -150,3 +150,23 @@ func TestPace(t *testing.T) {
 		}
 	})
 }
+
+// TestWindow_Hold: a bound holds besides the limit, and does not have messages go one by
+// one.
+func TestWindow_Hold(t *testing.T) {
+	w := aWindow(16)
+	w.hold(4)
+	if n, _ := w.take(3); n != 3 {
+		t.Errorf("took %d, want 3", n)
+	}
+	if n, _ := w.take(100); n != 1 {
+		t.Errorf("took %d more, want 1", n)
+	}
+	if n, _ := w.take(100); n != 0 {
+		t.Errorf("took %d beyond the bound", n)
+	}
+	w.hold(0)
+	if n, _ := w.take(100); n != 12 {
+		t.Errorf("took %d without it, want 12", n)
+	}
+}

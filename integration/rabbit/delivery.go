@@ -31,11 +31,15 @@ type Delivery struct {
 
 	Body []byte
 
+	// At is when it came.
+	At time.Time
+
 	tag uint64
 }
 
 func newDelivery(d amqp.Delivery) Delivery {
 	return Delivery{
+		At:              time.Now(),
 		Exchange:        d.Exchange,
 		Key:             d.RoutingKey,
 		Redelivered:     d.Redelivered,

@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +15,13 @@ const (
 	consumer = "spoolfs"
 )
 
-// Queue is a durable queue that gets everything that is published to a durable
-// topic exchange.
+// Queue is a durable queue that gets what is published to a durable topic exchange:
+// everything, or what has a Key.
 type Queue struct {
 	URL      string // of the broker, such as Node.URL
 	Name     string
 	Exchange string
+	Key      string // of the binding; empty is everything
 
 	// Arguments are the queue's; nil is none.
 	Arguments map[string]any
@@ -35,7 +37,7 @@ func (q Queue) Declare(ctx context.Context) error {
 		if _, err := ch.QueueDeclare(q.Name, true, false, false, false, q.Arguments); err != nil {
 			return err
 		}
-		return ch.QueueBind(q.Name, "#", q.Exchange, false, nil)
+		return ch.QueueBind(q.Name, cmp.Or(q.Key, "#"), q.Exchange, false, nil)
 	})
 }
 
