@@ -106,6 +106,15 @@ func (f *fourRoutes) load(failing string, many map[string]int) {
 		rate := float64(f.routes()[name].Publisher.ConfirmedTotal-was[name].Publisher.ConfirmedTotal) / time.Since(began).Seconds()
 		f.t.Logf("%-8s %5.0f messages/s, a file is confirmed in %v", name, rate, f.latency(name))
 	}
+	f.t.Logf("the daemon has %d MiB of memory, %d messages wait", f.memory("VmRSS")>>20, f.waiting())
+}
+
+// waiting is how many messages wait in all routes.
+func (f *fourRoutes) waiting() (n uint64) {
+	for _, r := range f.routes() {
+		n += r.waiting()
+	}
+	return n
 }
 
 // latency is the median of how long it takes from before the open of a file to its
@@ -162,6 +171,7 @@ func TestRoutes_Isolation(t *testing.T) {
 		{"all is well", "", func() {}, func() {}, nil},
 		{"broker stopped", "far", func() { stopBroker(t, f.far) }, func() { startBroker(t, f.far) }, nil},
 		{"broker frozen", "far", func() { signalNode(t, f.far.Freeze) }, func() { signalNode(t, f.far.Thaw) }, nil},
+		{"broker stopped, and a flood for it", "far", func() { stopBroker(t, f.far) }, func() { startBroker(t, f.far) }, map[string]int{"far": times(100, 1000)}},
 		{"flood", "flood", func() {}, func() {}, map[string]int{"flood": times(100, 1000)}},
 	} {
 		t.Log(c.name)
