@@ -68,7 +68,8 @@ slow: ## run the tests that need a broker: of AMQP, and of the whole program
 chaos: deps ## crash the store and kill the daemon far more often than the tests do (CHECKS=2000)
 	@.ci/install chaos
 	$(GO) test -count=1 -timeout=2h -run='^TestQueue_CrashLosesNothing$$' -v ./queue -rapid.checks=$(CHECKS)
-	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames|TestRoutes_Chain|TestRoutes_Isolation|TestScale' -v ./integration
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=2h -run='Killed|Keeper|ListMany|PurgeMany|OutageLog|BrokerFrozen|OneName|Inherited|ManyOpen|Alternating|SameNames|TestRoutes_Chain|TestRoutes_Isolation|TestRoutes_Coalesce|TestScale' -v ./integration
+	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='DropsCrash|CoalesceCrash' -v ./queue
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=30m -run=Killed -v ./fs/janitor
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=1h -run='TestKill|CutAnywhere|TakeOver_Damaged' -v ./fs
 	SPOOLFS_CHAOS=1 $(GO) test -count=1 -timeout=10m -run='BlackHole|MemoryAlarmLarge|OddMessages' -v ./publisher/amqp

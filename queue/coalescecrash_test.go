@@ -16,7 +16,7 @@ import (
 func TestRoute_CoalesceCrash(t *testing.T) {
 	rounds := 40
 	if chaos() {
-		rounds = 600
+		rounds = 1000
 	}
 	for _, order := range []Order{FIFO, NewestFirst} {
 		t.Run(string(order), func(t *testing.T) {

@@ -255,7 +255,7 @@ func TestRouteOptions_Validate(t *testing.T) {
 func TestRoute_DropsCrash(t *testing.T) {
 	rounds := 60
 	if chaos() {
-		rounds = 3000
+		rounds = 2000
 	}
 	for _, onFull := range []OnFull{DropOldest, DropNewest} {
 		t.Run(string(onFull), func(t *testing.T) {
