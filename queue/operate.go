@@ -102,6 +102,10 @@ func (r *Route) replace(state State, read func() ([]row, error), by substitute) 
 	// What is leased now may be settled before the batch is made, which must not
 	// remove it once more. Nothing else is leased meanwhile.
 	leased := r.leasedNow()
+	// What was settled before still stands there until that is applied.
+	if err := r.q.engine.barrier(state == Pending); err != nil {
+		return 0, err
+	}
 	page, err := read()
 	if err != nil {
 		return 0, err

@@ -303,3 +303,42 @@ func TestRoute_ReplaceAllEnds(t *testing.T) {
 	}
 	checkScan(t, r)
 }
+
+// TestRoute_PurgeWhatIsAcked: a message whose Ack is submitted, and not applied yet, is
+// not removed once more, and not counted twice.
+func TestRoute_PurgeWhatIsAcked(t *testing.T) {
+	q, r := openQueue(t, Options{})
+	if err := r.Append(messages(NewFileID(), 2)); err != nil {
+		t.Fatal(err)
+	}
+	l := leaseAll(t, r, 1)[0]
+	q.engine.committing.Lock() // nothing is applied now
+	acked, purged, asked := make(chan error), make(chan error, 1), make(chan ID, 2)
+	go func() { acked <- r.Ack(l) }()
+	for settled := false; !settled; time.Sleep(time.Millisecond) {
+		q.mu.Lock()
+		settled = l.settled
+		q.mu.Unlock()
+	}
+	n := 0
+	go func() {
+		var err error
+		n, err = r.PurgeAll(Pending, func(m *Message) bool {
+			asked <- m.ID
+			return true
+		})
+		purged <- err
+	}()
+	select {
+	case id := <-asked:
+		t.Errorf("the purge asks about %s before it can know that %s is gone", id, l.ID)
+	case err := <-purged:
+		purged <- err
+	case <-time.After(200 * time.Millisecond): // without the barrier it asks at once
+	}
+	q.engine.committing.Unlock()
+	if err := errors.Join(<-acked, <-purged); err != nil || n != 1 {
+		t.Errorf("purged %d, %v, want 1", n, err)
+	}
+	checkScan(t, r)
+}
