@@ -72,7 +72,7 @@ type probe struct {
 }
 
 // TestKubernetes: the configuration within the example is one, mounts go both ways, and
-// each volume is there. There is no schema here to hold the objects against.
+// each volume is there.
 func TestKubernetes(t *testing.T) {
 	objects := map[string]object{}
 	for _, file := range []string{"spoolfs.yaml", "writer.yaml"} {
@@ -106,6 +106,29 @@ func TestKubernetes(t *testing.T) {
 				t.Errorf("%s mounts %s, which is no volume", c.Name, m.Name)
 			}
 		}
+	}
+}
+
+// TestKubernetes_Schema: the API's own decoder takes the objects, and refuses a field
+// that there is none of. The program is a module of its own: nobody else needs its
+// dependencies.
+func TestKubernetes_Schema(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "kubernetes")
+	build := exec.Command("go", "build", "-C", "testdata/kubernetes", "-buildvcs=false", "-o", program)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(program, "deploy/kubernetes/spoolfs.yaml", "deploy/kubernetes/writer.yaml").CombinedOutput()
+	if want := "Namespace\nConfigMap\nDaemonSet\nPod\n"; err != nil || string(out) != want {
+		t.Errorf("%v\n%s, want\n%s", err, out, want)
+	}
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	text := strings.Replace(read(t, "deploy/kubernetes/writer.yaml"), "mountPropagation:", "propagation:", 1)
+	if err := os.WriteFile(wrong, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program, wrong).CombinedOutput(); err == nil || !strings.Contains(string(out), `unknown field "spec.containers[0].volumeMounts[0].propagation"`) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
