@@ -1,15 +1,6 @@
 package packaging_test
 
-import (
-	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
-	"testing"
-	"time"
-)
+import "testing"
 
 // TestInstall: a package is installed on this system, below an overlay; a spool is
 // mounted of a line of fstab, and used; a newer package is installed while eight
@@ -23,26 +14,9 @@ func TestInstall(t *testing.T) {
 }
 
 func runInstall(t *testing.T, kind string) {
-	base := t.TempDir()
-	script, err := filepath.Abs("testdata/install.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	// A mount namespace of its own, and one of processes, so that nothing is left.
-	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--",
-		"bash", "-euo", "pipefail", script, kind, base)
 	pattern := map[string]string{"deb": "spoolfs_*.deb", "rpm": "spoolfs-*.rpm"}[kind]
-	cmd.Env = append(os.Environ(), "FIRST="+one(t, "first/out/"+pattern), "LATER="+one(t, "later/"+pattern),
-		"PROGRAM="+one(t, "first/out/package/bin/spoolfs"), "LATER_VERSION="+laterVersion)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if !strings.HasSuffix(strings.TrimSpace(string(out)), "all is well") {
-		t.Fatalf("it has ended early:\n%s", out)
-	}
-	t.Logf("%s", out)
+	runScript(t, "install.sh", []string{
+		"FIRST=" + one(t, "first/out/"+pattern), "LATER=" + one(t, "later/"+pattern),
+		"PROGRAM=" + one(t, "first/out/package/bin/spoolfs"), "LATER_VERSION=" + laterVersion,
+	}, kind, t.TempDir())
 }
