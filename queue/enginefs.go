@@ -64,7 +64,14 @@ func (f *engineFS) create(name string, category vfs.DiskWriteCategory, open func
 }
 
 func (f *engineFS) wrap(name string, file vfs.File) vfs.File {
-	return &engineFile{File: file, fs: f, name: name, table: isTable(name)}
+	w := &engineFile{File: file, fs: f, name: name, table: isTable(name)}
+	if strings.HasSuffix(name, ".log") {
+		w.ahead = &zeroAhead{}
+		if info, err := file.Stat(); err == nil {
+			w.ahead.end = info.Size() // of a log that is used again
+		}
+	}
+	return w
 }
 
 // Create makes the entry of a manifest durable at once. Pebble does not before
@@ -163,7 +170,30 @@ type engineFile struct {
 	fs    *engineFS
 	name  string
 	table bool
-	torn  bool // a table that lacks something
+	torn  bool       // a table that lacks something
+	ahead *zeroAhead // of a log
+}
+
+// zeroAhead keeps zeroes behind what is written to a log, as there are in one that is
+// used again: a sync that changes neither the size of the file nor its blocks has only
+// the data to write. On ext4 it takes 131 us instead of 170 to 180, preallocated
+// without zeroes or not. Whoever reads a log takes them for its end.
+type zeroAhead struct{ at, end int64 }
+
+// aheadSize is how many bytes are zeroed at a time: those of some 300 small messages.
+const aheadSize = 256 << 10
+
+var zeroes [aheadSize]byte
+
+// advance notes that so many bytes were written, and writes zeroes if there are no more.
+// If that fails, the file grows with what is written.
+func (z *zeroAhead) advance(file vfs.File, n int) {
+	z.at += int64(n)
+	if z.at <= z.end {
+		return
+	}
+	_, _ = file.WriteAt(zeroes[:], z.at)
+	z.end = z.at + aheadSize
 }
 
 var _ vfs.File = (*engineFile)(nil)
@@ -180,6 +210,9 @@ func (f *engineFile) change(do func() error) error {
 func (f *engineFile) Write(p []byte) (int, error) {
 	err := f.change(func() error {
 		_, err := f.File.Write(p)
+		if err == nil && f.ahead != nil {
+			f.ahead.advance(f.File, len(p))
+		}
 		return err
 	})
 	return len(p), err

@@ -115,7 +115,7 @@ func drainedChain(t *testing.T) (disk *vfs.MemFS, log writtenLog, begin int) {
 	}
 }
 
-// writtenLog is the log that the database writes.
+// writtenLog is the log that the database writes, without the zeroes ahead.
 type writtenLog struct{ path, text string }
 
 func logOf(t *testing.T, fs vfs.FS) writtenLog {
@@ -126,7 +126,7 @@ func logOf(t *testing.T, fs vfs.FS) writtenLog {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
 	path := "store/db/" + slices.Max(names)
-	return writtenLog{path, contentOf(t, fs, path)}
+	return writtenLog{path, strings.TrimRight(contentOf(t, fs, path), "\x00")}
 }
 
 // chain is a queue with three routes: what is confirmed in a goes to b and c, and what

@@ -91,9 +91,22 @@ func (s *logScanner) scanBlock() error {
 			return nil // no room for another chunk
 		}
 		s.bad, s.inside = true, false
-		pos++
+		pos = s.next(pos)
 	}
 	return nil
+}
+
+// next is where the next chunk behind pos may begin. Of its first seven bytes, of which
+// the last is its kind, one is not zero: a log has long runs of zeroes ahead.
+func (s *logScanner) next(pos int) int {
+	zeroes := 0
+	for _, b := range s.block[pos:] {
+		if b != 0 {
+			break
+		}
+		zeroes++
+	}
+	return max(pos+1, pos+zeroes-6)
 }
 
 // chunk reads the chunk at pos, if there is one.
