@@ -2,7 +2,9 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -28,10 +30,10 @@ type engine struct {
 	failed chan struct{}
 	err    error
 
-	// committing is held by the one who applies what is pending. It guards
-	// unchecked, the bytes that were applied since makeRoom looked last.
+	// committing is held by the one who applies what is pending, and who alone
+	// changes unchecked, the bytes that were applied since makeRoom looked last.
 	committing sync.Mutex
-	unchecked  int
+	unchecked  atomic.Int64
 
 	// syncing holds a token while a group is on its way to the disk. What comes
 	// meanwhile becomes one group, with one bookkeeping and one sync: with 64
@@ -40,7 +42,9 @@ type engine struct {
 
 	mu      sync.Mutex // guards what follows, and the closing of failed
 	onFault func()
-	pending *group // what is applied next; nil if there is nothing
+	pending *group   // what is applied next; nil if there is nothing
+	due     []*group // what drive is to bring to the disk
+	driven  *group   // what it is bringing there
 	closing bool
 }
 
@@ -50,12 +54,15 @@ type write struct {
 	sync  bool
 }
 
-// group is what is applied together. The first of its writes that needs the
-// disk waits for it, and tells the others.
+// group is what is applied together. The first of its writes that waits for the disk
+// brings it there, and tells the others; if all only want to be told, drive does.
 type group struct {
 	batches []*pebble.Batch
 	book    book
+	sync    bool
 	waiter  *write
+	then    []func(error) // to be told, once
+	ending  sync.Once
 	synced  chan struct{}
 	err     error // of the sync
 
@@ -147,6 +154,13 @@ func (e *engine) fail(err error) {
 	}
 	e.err = fmt.Errorf("%w: %w", ErrFault, err)
 	close(e.failed)
+	if e.driven != nil {
+		e.due = append(e.due, e.driven) // whoever drives may never come back
+	}
+	for _, g := range e.due {
+		go g.end(e.err)
+	}
+	e.due = nil
 	if e.onFault != nil && !e.closing {
 		e.onFault()
 	}
@@ -167,19 +181,43 @@ func (e *engine) hasFailed() bool {
 func (e *engine) submit(b *pebble.Batch, sync bool, update func(*book)) *write {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	w := &write{group: e.joinLocked(b, update), sync: sync}
+	if sync {
+		w.group.sync = true
+		if w.group.waiter == nil {
+			w.group.waiter = w
+		}
+	}
+	return w
+}
+
+// submitThen is submit for who does not wait: then is called, in a goroutine that it
+// must not hold up, with what await would have returned. Somebody must call drive.
+func (e *engine) submitThen(b *pebble.Batch, update func(*book), then func(error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hasFailed() {
+		go then(e.err)
+		return
+	}
+	g := e.joinLocked(b, update)
+	g.sync, g.then = true, append(g.then, then)
+	if len(g.then) == 1 {
+		e.due = append(e.due, g)
+	}
+}
+
+// joinLocked makes a batch a part of what is applied next.
+func (e *engine) joinLocked(b *pebble.Batch, update func(*book)) *group {
 	if e.pending == nil {
 		e.pending = &group{synced: make(chan struct{})}
 	}
 	g := e.pending
-	w := &write{group: g, sync: sync}
 	g.batches = append(g.batches, b)
 	if update != nil {
 		update(&g.book)
 	}
-	if sync && g.waiter == nil {
-		g.waiter = w
-	}
-	return w
+	return g
 }
 
 // await returns when a write is applied, and, with sync, on stable storage.
@@ -205,25 +243,88 @@ func (e *engine) await(w *write) error {
 func (e *engine) sync(g *group) error {
 	select {
 	case e.syncing <- struct{}{}:
-		defer func() { <-e.syncing }()
 	case <-e.failed:
 		return e.err
+	}
+	err := e.bring(g)
+	<-e.syncing
+	if e.isToDrive() {
+		go e.drive(func() {})
+	}
+	return err
+}
+
+// bring is sync for who holds syncing.
+func (e *engine) bring(g *group) error {
+	select {
+	case <-g.synced: // somebody else has
+		return g.err
+	default:
 	}
 	if err := e.awaitApplied(g); err != nil {
 		return err
 	}
 	start := time.Now()
-	if g.err = g.batch.SyncWait(); g.err != nil {
-		e.fail(fmt.Errorf("sync: %w", g.err))
+	err := g.batch.SyncWait()
+	if err != nil {
+		e.fail(fmt.Errorf("sync: %w", err))
 	} else {
 		e.syncs.Observe(time.Since(start))
 		_ = g.batch.Close() // its memory is used again
 	}
 	if e.hasFailed() { // or engineFS has made the sync a success
-		g.err = e.err
+		err = e.err
 	}
-	close(g.synced)
+	g.end(err)
 	return g.err
+}
+
+// end says how the group has ended, to all who want to know. Only the first call counts.
+func (g *group) end(err error) {
+	g.ending.Do(func() {
+		g.err = err
+		close(g.synced)
+		for _, then := range g.then {
+			then(err)
+		}
+	})
+}
+
+// drive brings to the disk what nobody waits for who would do it, until there is no
+// more of that or somebody else has begun to bring something there: he looks again
+// when he has. Before it waits it calls begins, each time.
+func (e *engine) drive(begins func()) {
+	for e.isToDrive() {
+		select {
+		case e.syncing <- struct{}{}:
+		default:
+			return
+		}
+		if g := e.toDrive(); g != nil {
+			begins()
+			_ = e.bring(g) // which tells those who want to know
+		}
+		<-e.syncing
+	}
+}
+
+// isToDrive reports whether there is something for drive.
+func (e *engine) isToDrive() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.due) > 0
+}
+
+// toDrive takes what comes next for drive.
+func (e *engine) toDrive() *group {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.driven = nil
+	if len(e.due) > 0 {
+		e.driven = e.due[0]
+		e.due = slices.Delete(e.due, 0, 1)
+	}
+	return e.driven
 }
 
 // awaitApplied sees to it that a group is applied: by somebody who came before,
@@ -259,7 +360,7 @@ func (e *engine) isLeft() bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.pending != nil && e.pending.waiter == nil
+	return e.pending != nil && !e.pending.sync
 }
 
 // drain applies what is pending. The caller holds committing.
@@ -286,11 +387,11 @@ func (e *engine) makeRoom() error {
 		if e.hasFailed() {
 			return e.err
 		}
-		if e.unchecked < memTableSize/2 {
+		if e.isRoomy() {
 			return nil
 		}
 		if e.db.Metrics().MemTable.Size <= maxUnflushed*memTableSize {
-			e.unchecked = 0
+			e.unchecked.Store(0)
 			return nil
 		}
 		select {
@@ -299,6 +400,9 @@ func (e *engine) makeRoom() error {
 		}
 	}
 }
+
+// isRoomy reports whether makeRoom need not even ask.
+func (e *engine) isRoomy() bool { return e.unchecked.Load() < memTableSize/2 }
 
 // commit applies a group as one batch.
 func (e *engine) commit(g *group) error {
@@ -315,8 +419,8 @@ func (e *engine) commit(g *group) error {
 	if err := g.book.write(batch); err != nil {
 		return err
 	}
-	e.unchecked += batch.Len()
-	if err := e.apply(batch, g.waiter != nil); err != nil {
+	e.unchecked.Add(int64(batch.Len()))
+	if err := e.apply(batch, g.sync); err != nil {
 		return err
 	}
 	g.batch, g.batches = batch, nil

@@ -180,8 +180,8 @@ type engineFile struct {
 // without zeroes or not. Whoever reads a log takes them for its end.
 type zeroAhead struct{ at, end int64 }
 
-// aheadSize is how many bytes are zeroed at a time: those of some 300 small messages.
-const aheadSize = 256 << 10
+// aheadSize is how many bytes are zeroed at a time: those of some 75 small messages.
+const aheadSize = 64 << 10
 
 var zeroes [aheadSize]byte
 

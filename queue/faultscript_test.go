@@ -122,7 +122,7 @@ func (r *faultRun) put(s *faultStage, keep, n int) {
 	s.line += n
 	r.book.know(messageIDs(add)...)
 	r.retry("put", func() error {
-		err := s.Put(keep, add)
+		err := putOne(s.Stage, keep, add)
 		if told := r.disk.fault(err); told != nil {
 			r.t.Errorf("Put: %v", told)
 		}

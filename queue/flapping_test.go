@@ -111,11 +111,11 @@ func flappingWrite(t *testing.T, r *Route, book *ledger, staged bool) int {
 		return len(ms)
 	}
 	s := r.NewStage(NewFileID(), StageInfo{})
-	err := s.Put(0, ms)
+	err := putOne(s, 0, ms)
 	if err == nil {
 		book.store(messageIDs(ms)...)
 	}
-	if err := s.Commit(); err != nil {
+	if err := commitOne(s); err != nil {
 		t.Errorf("commit: %v", err)
 	}
 	if err != nil {

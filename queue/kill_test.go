@@ -205,7 +205,7 @@ func killChild(arg string) {
 	q, stages, err := Open(dir, Options{})
 	if err == nil {
 		for _, s := range stages {
-			err = s.Commit()
+			err = commitOne(s)
 		}
 	}
 	c := &killChildRun{q: q}
@@ -268,12 +268,12 @@ func (c *killChildRun) write(worker int, round string) {
 		s := r.NewStage(f, StageInfo{File: round})
 		for i := 0; i < len(ms) && err == nil; i += 2 {
 			c.report("try", messageIDs(ms[i:i+2])...)
-			if err = s.Put(i, ms[i:i+2]); err == nil {
+			if err = putOne(s, i, ms[i:i+2]); err == nil {
 				c.report("stored", messageIDs(ms[i:i+2])...)
 			}
 		}
 		if err == nil && n%10 != 9 {
-			err = s.Commit()
+			err = commitOne(s)
 		}
 	}
 }

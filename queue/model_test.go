@@ -62,7 +62,7 @@ func (m *model) replace() {
 
 func (m *model) putAt(s *modelStage, keep int) {
 	add := m.messages(s.file, &s.line)
-	if err := s.stage.Put(keep, add); err != nil {
+	if err := putOne(s.stage, keep, add); err != nil {
 		m.t.Fatalf("put: %v", err)
 	}
 	m.puts++
@@ -100,7 +100,7 @@ func (m *model) commit() {
 	if s == nil {
 		return
 	}
-	if err := s.stage.Commit(); err != nil {
+	if err := commitOne(s.stage); err != nil {
 		m.t.Fatalf("commit: %v", err)
 	}
 	m.commitModel(s)

@@ -183,17 +183,20 @@ func (q *Queue) refuseLocked() {
 // submitLocked hands over a batch with the counters of its routes and users. The
 // caller awaits it once it has let go of q.mu.
 func (q *Queue) submitLocked(b *pebble.Batch, sync bool, routes ...*Route) *write {
-	return q.engine.submit(b, sync, func(k *book) {
-		for _, r := range routes {
-			c := r.count
-			c.head = r.headLocked()
-			k.counters = setRow(k.counters, r.id, c)
-		}
-		for uid := range q.charged {
-			k.users = setRow(k.users, uid, q.users[uid])
-		}
-		clear(q.charged)
-	})
+	return q.engine.submit(b, sync, func(k *book) { q.noteLocked(k, routes...) })
+}
+
+// noteLocked notes in a book what routes have, and users whose state has changed.
+func (q *Queue) noteLocked(k *book, routes ...*Route) {
+	for _, r := range routes {
+		c := r.count
+		c.head = r.headLocked()
+		k.counters = setRow(k.counters, r.id, c)
+	}
+	for uid := range q.charged {
+		k.users = setRow(k.users, uid, q.users[uid])
+	}
+	clear(q.charged)
 }
 
 // leave does not wait for what submitLocked has returned, but sees to it that

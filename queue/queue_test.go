@@ -500,3 +500,28 @@ func TestStage_PutFailsLoudly(t *testing.T) {
 		t.Errorf("handed back %d stages, want the one that was put", len(stages))
 	}
 }
+
+// putOne is Put, by way of PutSoon where that is possible, each other time.
+func putOne(s *Stage, keep int, add []Message) error {
+	if (keep+len(add))%3 == 0 {
+		return s.Put(keep, add)
+	}
+	done := make(chan error, 1)
+	d, begun := s.PutSoon(keep, add, func(err error) { done <- err })
+	if !begun {
+		return s.Put(keep, add)
+	}
+	d.Drive(func() {})
+	return <-done
+}
+
+// commitOne is Commit, by way of CommitSoon where that is possible, each other time.
+func commitOne(s *Stage) error {
+	if s.Len()%3 == 0 {
+		return s.Commit()
+	}
+	if done, err := s.CommitSoon(); done {
+		return err
+	}
+	return s.Commit()
+}

@@ -176,34 +176,39 @@ func encodeAll(ms []Message) []value {
 
 // put gives numbers to values, registers them and submits the batch.
 func (s *Stage) put(b *pebble.Batch, cut cutting, values []value) (*write, error) {
-	r := s.route
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	if s.ended {
 		return nil, ErrClosed
 	}
 	s.cutLocked(cut)
+	if err := s.addLocked(b, values); err != nil {
+		return nil, err
+	}
+	// Synced: this is what close(2) waits for (Q1).
+	return s.q.submitLocked(b, true, s.route), nil
+}
+
+// addLocked gives numbers to values, registers them and adds their rows to b.
+func (s *Stage) addLocked(b *pebble.Batch, values []value) error {
+	r := s.route
 	e := &extent{span: span{r.count.next, r.count.next + uint64(len(values))}, stage: s, since: time.Now()}
 	added, err := writeRecords(b, r.id, e.lo, values)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.q.stages[s.file] = s
 	s.ticket = e.lo
 	if len(values) > 0 {
 		if err := s.addChunkLocked(b, e); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	s.entries += len(values)
 	s.content.add(added)
 	r.count.staged.add(added.all())
 	s.q.chargeLocked(s.info.UID, added.all(), tally{})
-	if err := b.Set(stageKey(s.file), s.encode(), nil); err != nil {
-		return nil, err
-	}
-	// Synced: this is what close(2) waits for (Q1).
-	return s.q.submitLocked(b, true, r), nil
+	return b.Set(stageKey(s.file), s.encode(), nil)
 }
 
 // addChunkLocked registers the numbers of e. Numbers that follow those of the

@@ -88,7 +88,7 @@ func fillRoute(t testing.TB, q *Queue, name string, round, n int, once map[ID]st
 	done := r.NewStage(NewFileID(), StageInfo{File: "done"}) // its chunks go by a range deletion
 	for range 10 {
 		for _, s := range []*Stage{held, gone, done} {
-			if err := s.Put(s.Len(), batch(3)); err != nil {
+			if err := putOne(s, s.Len(), batch(3)); err != nil {
 				t.Fatal(err)
 			}
 		}
