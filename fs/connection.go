@@ -15,6 +15,10 @@ type connection interface {
 	// Stop, and errGone when there is no mount any more.
 	Read(buf []byte) (int, error)
 
+	// Again has another Read see what there is to read: who has read is told of it
+	// once, and may be about to wait for something else.
+	Again()
+
 	// Write sends a reply or a notification as one message.
 	Write(message []byte) error
 
@@ -60,13 +64,20 @@ func (k *kernel) open() (err error) {
 	if k.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return err
 	}
-	for _, fd := range []int{k.fd, k.wake} {
-		if err = unix.EpollCtl(k.wait, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
-			return err
-		}
+	// Of a request one waiter is told, once: else a second one is woken in vain.
+	if err = unix.EpollCtl(k.wait, unix.EPOLL_CTL_ADD, k.fd, k.requests()); err != nil {
+		return err
 	}
-	return nil
+	return unix.EpollCtl(k.wait, unix.EPOLL_CTL_ADD, k.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(k.wake)})
 }
+
+// requests are the events of the connection that are waited for.
+func (k *kernel) requests() *unix.EpollEvent {
+	return &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(k.fd)}
+}
+
+// Again has the waiters told anew.
+func (k *kernel) Again() { _ = unix.EpollCtl(k.wait, unix.EPOLL_CTL_MOD, k.fd, k.requests()) }
 
 // Read takes the next request.
 func (k *kernel) Read(buf []byte) (int, error) {
@@ -79,7 +90,6 @@ func (k *kernel) Read(buf []byte) (int, error) {
 		case err == nil:
 			return n, nil
 		case errors.Is(err, unix.EAGAIN):
-			// One waiter is woken for a request, not all of them.
 			var events [1]unix.EpollEvent
 			_, err = unix.EpollWait(k.wait, events[:], -1)
 		case errors.Is(err, unix.ENOENT):

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestJobOfCgroup(t *testing.T) {
@@ -66,8 +67,12 @@ func TestProcess_Job(t *testing.T) {
 	if job := jobOfCgroup(p.read("cgroup", maxCgroupFile)); job != "" {
 		t.Skipf("the test runs in job %s", job)
 	}
-	// The environment is the new program's only when exec has got that far; Start
-	// returns no sooner.
+	// Start returns when exec closes descriptors; it shows the environment a moment later.
+	for deadline := time.Now().Add(time.Minute); len(p.read("environ", 1)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no environment")
+		}
+	}
 	if got := p.job(); got != "31337" {
 		t.Errorf("job %q", got)
 	}

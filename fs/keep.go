@@ -217,6 +217,11 @@ func (fs *FS) forgetIfEnded(f *file) {
 	defer f.mu.Unlock()
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	fs.forgetLocked(f)
+}
+
+// forgetLocked is forgetIfEnded for who has both locks.
+func (fs *FS) forgetLocked(f *file) {
 	if f.keptHandles > 0 || f.named || f.forgotten {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -46,6 +47,7 @@ type rig struct {
 	store  string
 	memory *shm.Memory // that outlives a take-over
 	opts   Options
+	disk   vfs.FS       // of the store; nil is the real one
 	clock  atomic.Int64 // added to the time of day, or to epoch
 	epoch  time.Time    // if not zero, time stands still but for clock
 	unique atomic.Uint64
@@ -76,7 +78,7 @@ func (r *rig) tryStart() error {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	q, stages, err := queue.Open(r.store, queue.Options{Logger: opts.Logger})
+	q, stages, err := queue.Open(r.store, queue.Options{Logger: opts.Logger, FS: r.disk})
 	if err != nil {
 		return err
 	}

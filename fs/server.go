@@ -21,9 +21,9 @@ import (
 // server takes requests from a connection, has them handled and sends the
 // replies. A request is in a slot of the memory from its reading to its answer.
 //
-// One reader for each CPU reads and handles most requests itself. Those that are
-// likely to wait for the disk are handled by a goroutine of their own, and a
-// reader that has to wait against expectation is replaced while it does.
+// A few readers read and handle most requests themselves. Those that are likely to
+// wait for the disk are handled by a goroutine of their own, but for those of soon.go;
+// and a reader that has to wait against expectation is replaced while it does.
 type server struct {
 	fs     *FS
 	memory *shm.Memory
@@ -31,7 +31,9 @@ type server struct {
 	proto  *fuse.ProtocolServer
 	slots  *slotPool
 
-	// readers is how many there should be, active how many do not wait.
+	// readers is how many there should be, active how many do not wait. There is one
+	// for each CPU and one that may wait for the disk for all (soon.go), and one more on
+	// a machine with a single CPU: another may meet a disk that is stuck in a RELEASE.
 	readers int
 	active  atomic.Int64
 
@@ -49,7 +51,8 @@ type server struct {
 const replySize = 4096
 
 func newServer(fs *FS, conn connection) (*server, error) {
-	s := &server{fs: fs, memory: fs.memory, conn: conn, slots: newSlotPool(fs.memory), readers: runtime.NumCPU(), crew: newCrew()}
+	s := &server{fs: fs, memory: fs.memory, conn: conn, slots: newSlotPool(fs.memory), readers: max(runtime.NumCPU(), 2) + 1, crew: newCrew()}
+
 	s.proto = fuse.NewProtocolServer(fs.wrapped(), protocolOptions(fs))
 	return s, s.handshake()
 }
@@ -143,8 +146,12 @@ func (s *server) replay(r shm.Request, out []byte) {
 	h.slot.End()
 }
 
-// opcodeInterrupt is the opcode of INTERRUPT.
-const opcodeInterrupt = 36
+// Opcodes of requests that are not left to go-fuse.
+const (
+	opcodeRelease   = 18
+	opcodeFlush     = 25
+	opcodeInterrupt = 36
+)
 
 // noteFresh notes that no more requests will be resent: those come first.
 func (s *server) noteFresh(h *hand) {
@@ -184,10 +191,11 @@ func (s *server) still() {
 
 // read is a reader.
 func (s *server) read() {
+	defer s.conn.Again()
 	defer s.active.Add(-1)
 	out := make([]byte, device.RequestSize)
 	for s.active.Load() <= int64(s.readers) {
-		h := s.slots.take()
+		h := s.slots.take(s.conn.Again)
 		h.slot.Reading()
 		n, err := s.conn.Read(h.slot.Buffer())
 		if err != nil {
@@ -203,6 +211,9 @@ func (s *server) read() {
 		}
 		h.request = h.slot.Begin(n)
 		s.noteFresh(h)
+		if s.soon(h) {
+			continue
+		}
 		if waits(h) {
 			h.inline = false
 			s.running.Add(1)
@@ -231,6 +242,11 @@ func (s *server) answer(h *hand, out []byte) {
 	if n := s.handle(h, out); n > 0 {
 		s.reply(h, out[:n])
 	}
+	s.done(h)
+}
+
+// done says that a request has been answered.
+func (s *server) done(h *hand) {
 	h.slot.End()
 	if h.alone {
 		s.careful.Unlock()
@@ -250,11 +266,14 @@ func (s *server) handle(h *hand, out []byte) (n int) {
 
 // refusal makes a reply that is an error.
 func refusal(out []byte, unique uint64, errno syscall.Errno) int {
-	binary.LittleEndian.PutUint32(out[0:], 16)
+	binary.LittleEndian.PutUint32(out[0:], replyHead)
 	binary.LittleEndian.PutUint32(out[4:], uint32(-int32(errno)))
 	binary.LittleEndian.PutUint64(out[8:], unique)
-	return 16
+	return replyHead
 }
+
+// replyHead is the size of a reply that is nothing but its head.
+const replyHead = 16
 
 // reply sends a reply. That nobody waits for it any more is no error.
 func (s *server) reply(h *hand, message []byte) {
@@ -276,6 +295,7 @@ func (s *server) wait(unique uint64) func() {
 	if !h.inline {
 		return h.slot.Go
 	}
+	s.conn.Again()
 	if s.active.Add(-1) < int64(s.readers) {
 		s.addReader()
 	}
@@ -312,12 +332,10 @@ var waitingOps = func() (ops [64]bool) {
 		unlink  = 10
 		rmdir   = 11
 		rename  = 12
-		release = 18
 		fsync   = 20
-		flush   = 25
 		rename2 = 45
 	)
-	for _, op := range []uint32{setAttr, mkdir, unlink, rmdir, rename, release, fsync, flush, rename2} {
+	for _, op := range []uint32{setAttr, mkdir, unlink, rmdir, rename, opcodeRelease, fsync, opcodeFlush, rename2} {
 		ops[op] = true
 	}
 	return ops

@@ -56,6 +56,7 @@ func (s *script) Write(message []byte) error {
 
 func (s *script) Stop()        { s.stop.Do(func() { close(s.stopped) }) }
 func (s *script) Close() error { return nil }
+func (s *script) Again()       {}
 
 // send sends a request and returns where its reply will be.
 func (s *script) send(t testing.TB, request []byte) chan []byte {

@@ -18,6 +18,11 @@ type hand struct {
 
 	// resident says that the buffer is in memory to stay.
 	resident bool
+
+	// promise is an answer that nobody waits to give; nil if there is none. Who takes
+	// it away answers, in head.
+	promise atomic.Pointer[promise]
+	head    [replyHead]byte
 }
 
 // slotPool hands out the slots of a memory. Those that were used last come first,
@@ -44,9 +49,9 @@ func newSlotPool(m *shm.Memory) *slotPool {
 	return p
 }
 
-// take returns a free slot, and waits for one if need be.
-func (p *slotPool) take() *hand {
-	h := p.takeFree()
+// take returns a free slot, and waits for one if need be; before that it calls waits.
+func (p *slotPool) take(waits func()) *hand {
+	h := p.takeFree(waits)
 	if !h.resident {
 		// Where it cannot be locked it is there all the same, unless memory gets
 		// short.
@@ -56,7 +61,7 @@ func (p *slotPool) take() *hand {
 	return h
 }
 
-func (p *slotPool) takeFree() *hand {
+func (p *slotPool) takeFree(waits func()) *hand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
@@ -72,6 +77,7 @@ func (p *slotPool) takeFree() *hand {
 			p.most.Store(int64(i) + 1)
 			return h
 		}
+		waits()
 		p.given.Wait()
 	}
 }

@@ -29,7 +29,7 @@ func (p *slotPool) useAll(slots int) (brought int) {
 	resident := p.residents()
 	var taken []*hand
 	for range slots {
-		taken = append(taken, p.take())
+		taken = append(taken, p.take(func() {}))
 	}
 	for _, h := range taken {
 		p.give(h)

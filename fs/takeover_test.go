@@ -37,7 +37,7 @@ func (r *rig) serveAgain(c *script) *server {
 // if the process had died before it could reply.
 func (r *rig) execute(s *server, request []byte, finish bool) []byte {
 	r.t.Helper()
-	h := s.slots.take()
+	h := s.slots.take(func() {})
 	h.slot.Reading()
 	copy(h.slot.Buffer(), request)
 	h.request = h.slot.Begin(len(request))

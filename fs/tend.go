@@ -36,6 +36,7 @@ func (fs *FS) tendNames() {
 	if s == nil {
 		return
 	}
+	s.answerStuck()
 	s.slots.trim()
 	if s.resendsAreOver(outcomesLast) {
 		fs.forgetOutcomes()

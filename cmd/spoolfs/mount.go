@@ -67,6 +67,7 @@ func (c *mountCommand) Run(env *environment) error {
 	if c.Keeper {
 		return c.keep(env)
 	}
+	addProcessors()
 	d, err := newDaemon(c, env)
 	if err != nil {
 		return err

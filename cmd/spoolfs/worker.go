@@ -43,6 +43,7 @@ func (w *worker) run(env *environment) error {
 		return err
 	}
 	env.ctx, env.args, env.worker = w.ctx, w.args, w
+	addProcessors()
 	d, err := newDaemon(flags, env)
 	if err != nil {
 		return err
