@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ var _ Session = (*scripted)(nil)
 // broker is the other side of scripted sessions. It remembers what was
 // published, over all sessions.
 type broker struct {
+	flushes atomic.Int64
+
 	mu        sync.Mutex
 	published []queue.ID
 	dials     int
@@ -89,7 +92,11 @@ func (s *scripted) end(err error) {
 	}
 }
 
-func (s *scripted) Flush() error             { return nil }
+func (s *scripted) Flush() error {
+	s.broker.flushes.Add(1)
+	return nil
+}
+
 func (s *scripted) Verdicts() <-chan Verdict { return s.verdicts }
 func (s *scripted) Blocked() string          { return "" }
 func (s *scripted) Close() error             { s.end(nil); return nil }

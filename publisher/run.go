@@ -86,6 +86,9 @@ func (r *run) send(ctx context.Context) error {
 		if err == nil {
 			err = r.sendAll(ctx, leases)
 		}
+		if err == nil && len(leases) < min(n, fewLeases) && r.p.inFlight() == 0 {
+			err = r.gather(ctx)
+		}
 		if errors.Is(err, errIdle) && r.isEmpty() {
 			return nil
 		}
@@ -94,6 +97,25 @@ func (r *run) send(ctx context.Context) error {
 		}
 	}
 }
+
+// gather lets messages come together, after there were few: to lease and send each of them
+// as it comes took a quarter of the CPU time of all, and more of the broker's. One that
+// comes later than that does not wait. Where the newest goes first there is no time for it.
+func (r *run) gather(ctx context.Context) error {
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// gatherTime is how long, and fewLeases how many are worth no wait.
+const (
+	gatherTime = 5 * time.Millisecond
+	fewLeases  = 16
+)
 
 // freshBatch is how many messages are taken at a time in a route whose newest goes first:
 // what comes waits until they are sent. With leaseBatch it waited 26 ms at 10,000 messages
