@@ -22,6 +22,7 @@ type options struct {
 
 	contestant *regexp.Regexp // who takes part; nil is everybody
 
+	cpost   string // sr3_cpost of Sarracenia's C client; empty if there is none
 	against string // another build of spoolfs, which takes turns in closes and endToEnd
 }
 
@@ -35,6 +36,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.readme, "readme", "", "write the table of the results into this file, and measure nothing")
 	flags.IntVar(&o.rounds, "rounds", 0, "how often contestants take turns; the default is that of the mode")
 	flags.StringVar(&o.against, "against", "", "path of another build of spoolfs, which takes turns with the rest in close and end")
+	flags.StringVar(&o.cpost, "cpost", "", "path of Sarracenia's sr3_cpost, which takes part in process; it has to be built from its own repository")
 	flags.Func("contestant", "a regular expression of the contestants of close and end that take part", func(text string) (err error) {
 		o.contestant, err = regexp.Compile(text)
 		return err
@@ -64,9 +66,12 @@ func (o options) validate() error {
 	if o.rounds < 0 || o.large < 0 {
 		return errors.New("-rounds and -outage are numbers from 1 on")
 	}
-	if o.against != "" {
-		if _, err := os.Stat(o.against); err != nil {
-			return fmt.Errorf("find the other build: %w", err)
+	for what, path := range map[string]string{"the other build": o.against, "sr3_cpost": o.cpost} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("find %s: %w", what, err)
 		}
 	}
 	if o.readme == "" && os.Geteuid() != 0 {

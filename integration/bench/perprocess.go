@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +21,7 @@ const (
 	oneFile     = "a process that writes a file into spoolfs"
 	onePlain    = "a process that writes a plain file"
 	onePost     = "a process that posts to the broker"
+	oneCPost    = "sr3_cpost, of Sarracenia"
 )
 
 // roundTrips are those to the broker, in milliseconds.
@@ -32,6 +35,9 @@ func processes(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	plain, err := b.newDir("plain")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(plain, "announced"), make([]byte, messageSize), 0o600)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,12 +56,25 @@ func processes(ctx context.Context, b *bench) (err error) {
 		{oneFile, file(s.dir)},
 		{onePost, func(port string) []string { return []string{b.programs.post, port, q.Exchange, size} }},
 	}
+	if b.opts.cpost != "" {
+		contestants = append(contestants, contestant{oneCPost, b.cpost(plain, q.Exchange)})
+	}
 	for _, rtt := range roundTrips {
 		if err := b.processesAt(ctx, rtt, contestants); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cpost is the command of sr3_cpost for a file in a directory.
+func (b *bench) cpost(dir, exchange string) func(port string) []string {
+	return func(port string) []string {
+		return []string{
+			b.opts.cpost, "-post_broker", "amqp://guest:guest@127.0.0.1:" + port, "-post_exchange", exchange,
+			"-post_baseUrl", "file:", "-path", filepath.Join(dir, "announced"),
+		}
+	}
 }
 
 // contestant is a program by the port of the broker.
@@ -97,6 +116,7 @@ func rttCase(ms int) string { return fmt.Sprintf("%d ms away", ms) }
 // spawn runs a program over and over and returns how long it took, sorted.
 func (b *bench) spawn(ctx context.Context, times int, command []string) ([]time.Duration, error) {
 	cmd := exec.CommandContext(ctx, b.programs.spawn, append([]string{strconv.Itoa(times)}, command...)...)
+	cmd.Env = append(os.Environ(), "HOME="+b.work) // where sr3_cpost has its state
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cmd, err)

@@ -68,7 +68,10 @@ func publishTargets() []target {
 	}
 	for _, rtt := range []int{1, 20} {
 		process := func(contestant string) of { return of{"process", rttCase(rtt), contestant, medianMS} }
-		all = append(all, target{About: fmt.Sprintf("a process with one message, broker %d ms away: time of a post, of that of a file", rtt), Want: 10, find: by(process(onePost), process(oneFile))})
+		about := fmt.Sprintf("a process with one message, broker %d ms away: time of ", rtt)
+		all = append(all,
+			target{About: about + "a post, of that of a file", Want: 10, find: by(process(onePost), process(oneFile))},
+			target{About: about + "sr3_cpost, of that of a file", Want: 10, find: by(process(oneCPost), process(oneFile))})
 	}
 	return all
 }
