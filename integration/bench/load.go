@@ -17,6 +17,7 @@ import (
 type load struct {
 	writers int
 	files   int // of all together
+	records int // of each file; 0 is one
 	spread  bool
 	synced  bool
 }
@@ -77,6 +78,9 @@ func (b *bench) writer(ctx context.Context, dir string, w int, l load) *exec.Cmd
 	cmd := exec.CommandContext(ctx, b.programs.writer, dir, strconv.Itoa(files), strconv.Itoa(messageSize), "wait")
 	if l.synced {
 		cmd.Args = append(cmd.Args, "fsync")
+	}
+	if l.records > 1 {
+		cmd.Args = append(cmd.Args, fmt.Sprint("records=", l.records))
 	}
 	return cmd
 }

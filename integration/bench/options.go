@@ -19,6 +19,7 @@ type options struct {
 	readme string   // brought up to date from the results in out, and nothing else done
 	rounds int      // of each comparison; 0 is that of the mode
 	large  int      // messages of the outage; 0 is that of the mode
+	each   int      // messages of each file of the outage
 
 	contestant *regexp.Regexp // who takes part; nil is everybody
 
@@ -42,6 +43,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return err
 	})
 	flags.IntVar(&o.large, "outage", 0, "messages of the outage; the default is that of the mode")
+	flags.IntVar(&o.each, "records", 1, "messages of each file of a long outage, which is written faster with more")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -63,8 +65,8 @@ func (o options) validate() error {
 			return fmt.Errorf("-scenario=%s: there are %s", name, strings.Join(names(), ", "))
 		}
 	}
-	if o.rounds < 0 || o.large < 0 {
-		return errors.New("-rounds and -outage are numbers from 1 on")
+	if o.rounds < 0 || o.large < 0 || o.each < 1 {
+		return errors.New("-rounds, -outage and -records are numbers from 1 on")
 	}
 	for what, path := range map[string]string{"the other build": o.against, "sr3_cpost": o.cpost} {
 		if path == "" {

@@ -40,14 +40,19 @@ func outage(ctx context.Context, b *bench) error {
 
 func messagesCase(n int) string { return fmt.Sprintf("%d messages", n) }
 
-// outageOf is one outage. Each message is a file.
+// outageOf is one outage. Each message is a file, unless it is a long one and the files
+// are to have more.
 func (b *bench) outageOf(ctx context.Context, messages, round int) (err error) {
 	s, err := b.openSite(withKeeper, deadBroker, "x")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop(), os.RemoveAll(s.store)) }()
-	if _, err := b.write(ctx, s.dir, load{writers: 32, files: messages, spread: true}); err != nil {
+	each := 1
+	if messages > shortBacklog {
+		each = max(b.opts.each, 1)
+	}
+	if _, err := b.write(ctx, s.dir, load{writers: 32, files: messages / each, records: each, spread: true}); err != nil {
 		return err
 	}
 	values := map[string]float64{}

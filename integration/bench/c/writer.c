@@ -1,7 +1,7 @@
-// writer DIR FILES BYTES [wait] [fsync]
+// writer DIR FILES BYTES [wait] [fsync] [records=N]
 //
-// Writes FILES files of one record of BYTES bytes, one after the other, into
-// DIR, as a job does: create, write, close. With "wait" it begins when its
+// Writes FILES files of one record of BYTES bytes, or of N, one after the other,
+// into DIR, as a job does: create, write, close. With "wait" it begins when its
 // standard input ends. With "fsync" it syncs each file before it closes it. It
 // prints how long each file took, in nanoseconds, a number a line.
 #include <err.h>
@@ -40,13 +40,13 @@ static void fill(char *record, int size, int file) {
 	memcpy(record + size - 3, "\"}\n", 3);
 }
 
-static void write_file(const char *dir, int file, const char *record, int size, int sync) {
+static void write_file(const char *dir, int file, const char *text, int size, int sync) {
 	char path[4096];
 	snprintf(path, sizeof path, "%s/post_retry.node1.%d.%d", dir, getpid(), file);
 	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		err(1, "create %s", path);
-	if (write(fd, record, size) != size)
+	if (write(fd, text, size) != size)
 		err(1, "write %s", path);
 	if (sync && fsync(fd) < 0)
 		err(1, "fsync %s", path);
@@ -56,22 +56,25 @@ static void write_file(const char *dir, int file, const char *record, int size, 
 
 int main(int argc, char **argv) {
 	if (argc < 4)
-		errx(64, "usage: writer DIR FILES BYTES [wait] [fsync]");
-	int files = atoi(argv[2]), size = atoi(argv[3]), sync = 0, wait = 0;
+		errx(64, "usage: writer DIR FILES BYTES [wait] [fsync] [records=N]");
+	int files = atoi(argv[2]), size = atoi(argv[3]), records = 1, sync = 0, wait = 0;
 	for (int i = 4; i < argc; i++) {
 		sync |= !strcmp(argv[i], "fsync");
 		wait |= !strcmp(argv[i], "wait");
+		if (!strncmp(argv[i], "records=", 8))
+			records = atoi(argv[i] + 8);
 	}
-	char *record = malloc(size + 1), byte;
+	char *text = malloc((size_t)records * size + 1), byte;
 	long long *took = malloc((files + 1) * sizeof *took);
-	if (!record || !took)
+	if (!text || !took)
 		err(1, "malloc");
 	while (wait && read(0, &byte, 1) > 0)
 		continue;
 	for (int i = 0; i < files; i++) {
-		fill(record, size, i);
+		for (int j = 0; j < records; j++)
+			fill(text + (size_t)j * size, size, i * records + j);
 		long long start = now();
-		write_file(argv[1], i, record, size, sync);
+		write_file(argv[1], i, text, records * size, sync);
 		took[i] = now() - start;
 	}
 	for (int i = 0; i < files; i++)
