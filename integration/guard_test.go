@@ -77,7 +77,7 @@ func TestGuard_RequestsPerFile(t *testing.T) {
 	if n := syncsAfter - syncsBefore; n < files || n > 1.1*files {
 		t.Errorf("%.0f syncs for %.0f files, want one a file", n, files)
 	}
-	if calls > 40*files {
-		t.Errorf("%.1f system calls a file, want at most 40", calls/files)
+	if calls > 28*files {
+		t.Errorf("%.1f system calls a file, want at most 28", calls/files)
 	}
 }

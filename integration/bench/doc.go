@@ -95,6 +95,13 @@
 // shared memory, 6 % in CREATE, 3 % in decoding, 6 % in RELEASE, some 8 % in the garbage
 // collector. With a broker the publisher adds a sixth.
 //
+// What a file waits for mutexes, of the same load: 6.6 us, four fifths of it for the tables of
+// the file system, which is little of its 6 ms; goroutines block on nothing but timers, the
+// disk and the connection. It allocates 12 KB in 66 objects, of which go-fuse has 40 % for
+// CREATE, WRITE and LOOKUP, and staging 39 %. System calls, counted by strace, which makes all
+// slower: 5.9 writes, 5.8 reads, 0.9 waits for requests, 0.7 syncs, 1.1 looks at the process,
+// and of Go's runtime 3.2 futex calls and 2.7 naps of threads that look for work.
+//
 // Files with fsync are no floor that a file system in user space can reach with many writers:
 // the journal of ext4 syncs 32 of them at once at 15,000 files/s and more on this disk, which
 // takes 0.13 ms for a sync, where the null file system has half of that and keeps nothing.
