@@ -52,7 +52,6 @@ const replySize = 4096
 
 func newServer(fs *FS, conn connection) (*server, error) {
 	s := &server{fs: fs, memory: fs.memory, conn: conn, slots: newSlotPool(fs.memory), readers: max(runtime.NumCPU(), 2) + 1, crew: newCrew()}
-
 	s.proto = fuse.NewProtocolServer(fs.wrapped(), protocolOptions(fs))
 	return s, s.handshake()
 }

@@ -155,11 +155,7 @@ func (fs *FS) releaseSoon(fh uint64) bool {
 		return false
 	}
 	f.ended = true
-	if err != nil {
-		fs.lost(f, err)
-	} else {
-		fs.count(f, f.staged.all())
-	}
+	fs.committed(f, err)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.handles--

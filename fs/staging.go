@@ -249,7 +249,12 @@ func (fs *FS) commit(f *file) {
 	if f.stage == nil {
 		return // an empty file is nothing
 	}
-	if err := f.stage.Commit(); err != nil {
+	fs.committed(f, f.stage.Commit())
+}
+
+// committed counts what is ready of a file, or reports why it is not.
+func (fs *FS) committed(f *file, err error) {
+	if err != nil {
 		fs.lost(f, err)
 		return
 	}
