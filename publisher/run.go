@@ -87,7 +87,7 @@ func (r *run) send(ctx context.Context) error {
 			err = r.sendAll(ctx, leases)
 		}
 		if err == nil && len(leases) < min(n, fewLeases) && r.p.inFlight() == 0 {
-			err = r.gather(ctx)
+			err = sleep(ctx, gatherTime)
 		}
 		if errors.Is(err, errIdle) && r.isEmpty() {
 			return nil
@@ -98,20 +98,10 @@ func (r *run) send(ctx context.Context) error {
 	}
 }
 
-// gather lets messages come together, after there were few: to lease and send each of them
-// as it comes took a quarter of the CPU time of all, and more of the broker's. One that
-// comes later than that does not wait. Where the newest goes first there is no time for it.
-func (r *run) gather(ctx context.Context) error {
-	timer := time.NewTimer(gatherTime)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
-// gatherTime is how long, and fewLeases how many are worth no wait.
+// gatherTime is how long messages come together after there were few, and fewLeases how
+// many are worth no wait: to lease and send each of them as it comes took a quarter of the
+// CPU time of all, and more of the broker's. One that comes later than that does not wait.
+// Where the newest goes first there is no time for it.
 const (
 	gatherTime = 5 * time.Millisecond
 	fewLeases  = 16
@@ -199,15 +189,22 @@ func (r *run) awaitTurn(ctx context.Context) error {
 		return err
 	}
 	for r.session.Blocked() != "" {
-		timer := time.NewTimer(50 * time.Millisecond)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	return r.p.pace.wait(ctx)
+}
+
+// sleep waits for some time, or until ctx ends, which is its error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // sendOne publishes a message, or sets it aside. An error ends the session.
